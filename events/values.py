@@ -27,12 +27,27 @@ Stage = Literal[
 ]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]
-EditOp = Literal["append", "insert_after", "replace", "delete"]
+EditOp = Literal[
+    "append",
+    "insert_after",
+    "replace",
+    "delete",
+    "create",
+    "describe",
+    "rename",
+    "merge",
+    "split",
+    "retire",
+]
+WHOLE_FILES: frozenset[str] = frozenset({"create", "describe", "rename", "merge", "split", "retire"})
+"""The edits that make, move or remove files of a folder of skills, or write the line that describes one."""
 SuggestionKind = Literal["add_rule", "remove_rule", "merge_rules", "reorganize", "compress", "clarify"]
 Priority = Literal["high", "medium", "low"]
 PatchSource = Literal["failure", "success"]
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
+Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse"]
+"""What somebody may ask of a run that is open."""
 GateRule = Literal["strict", "confirm", "paired", "no_loss"]
 DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]
@@ -169,6 +184,19 @@ class GateVerdict:
         return self.current_score is None and self.current_value is None
 
 
+@frozen(kw_only=True)
+class Bets:
+    """
+    The bets that one text is better than another: what they began with, what each won, and what they have come to.
+
+    `gains` are differences between -1 and 1, by item or by type of task.
+    """
+
+    stake: float = field(validator=_finite)
+    gains: Mapping[str, float]
+    wealth: float = field(validator=_finite)
+
+
 def exceeds(value: float, best: float | None) -> bool:
     """Whether a text that was taken without a comparison becomes the best one: it counts more, or nothing was known."""
     return best is None or value > best
@@ -192,10 +220,19 @@ class Redaction:
 
 @frozen
 class SkillTree:
-    """The trainable state: relative path -> text, with the file a plain edit goes to."""
+    """
+    The trainable state: relative path -> text, with the file a plain edit goes to.
+
+    Without a main file it is a folder of skills: each in a folder of its own, and possibly none.
+    """
 
     files: Mapping[str, str]
     main: str = "SKILL.md"
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of skills, and not one skill."""
+        return not self.main
 
     @cached_property
     def hash(self) -> str:
@@ -206,8 +243,8 @@ class SkillTree:
 
     @property
     def text(self) -> str:
-        """The main file."""
-        return self.files[self.main]
+        """The main file; a folder of skills has none, and no text of its own."""
+        return self.files[self.main] if self.main else ""
 
     def with_text(self, text: str, path: str = "") -> SkillTree:
         """The same tree with one file (default: the main one) replaced."""
@@ -220,7 +257,8 @@ class Edit:
     One change to a skill, with the edits or trajectories it came from.
 
     Where it was asked for, `claims` are the tasks that it is to fix, and `hypothesis` says in a line why it would. They
-    are `claims_assumed` where it named none: then they are those that it speaks of.
+    are `claims_assumed` where it named none: then they are those that it speaks of. Edits with the same `change` are
+    one change of a folder of skills: all of them are applied, or none.
     """
 
     id: str
@@ -235,6 +273,7 @@ class Edit:
     claims: tuple[str, ...] = ()
     claims_assumed: bool = False
     hypothesis: str = ""
+    change: str = ""
 
 
 @frozen
@@ -337,13 +376,59 @@ class Batch:
 
 
 @frozen
+class Attempt:
+    """One attempt at an item, by where it was made."""
+
+    place: str
+    item: str
+
+
+@frozen
 class Minibatch:
-    """The trajectories that one analyst call looks at."""
+    """
+    The trajectories that one analyst call looks at, tried at `place` unless they are `earlier` ones.
+
+    In a folder of skills those are grouped that opened the same ones, the `viewed`.
+    """
 
     id: str
     kind: PatchSource
     place: str
     items: tuple[str, ...]
+    earlier: tuple[Attempt, ...] = ()
+    viewed: tuple[str, ...] = ()
+
+    @property
+    def attempts(self) -> tuple[tuple[str, str], ...]:
+        """Where each of its items was tried, and the item."""
+        before = {each.item: each.place for each in self.earlier}
+        return tuple((before.get(item, self.place), item) for item in self.items)
+
+
+@frozen
+class Tries:
+    """Training items that are to be tried at a place of a step, for its `draw`-th time."""
+
+    place: str
+    items: tuple[str, ...]
+    draw: int = 1
+
+
+@frozen
+class Credit:
+    """
+    What an edit has earned alone, on training items: those that it fixed, and those that it broke.
+
+    `varied` are those that turned and did not stay so when they were drawn again: in `again` further draws, all
+    together. `tries` are all its own results.
+    """
+
+    edit: str
+    fixed: tuple[str, ...] = ()
+    broke: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
+    again: int = 0
+    tries: int = 0
 
 
 @frozen

@@ -219,8 +219,14 @@ class Chain:
         return (*self.patches.values(), *self.merges.values())
 
 
+def _with_groups(chain: Chain, seen: Seen[MinibatchesPlanned]) -> Chain:
+    """With one more round of groups; a step has one of them, unless it asks again."""
+    earlier = () if chain.groups is None else chain.groups.event.groups
+    return evolve(chain, groups=evolve(seen, event=evolve(seen.event, groups=(*earlier, *seen.event.groups))))
+
+
 _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
-    MinibatchesPlanned: lambda chain, seen: evolve(chain, groups=seen),
+    MinibatchesPlanned: _with_groups,
     PatchProposed: lambda chain, seen: evolve(chain, patches={**chain.patches, seen.event.patch: seen}),
     AppendixExtended: lambda chain, seen: evolve(chain, extended=seen),
     AppendixConsolidated: lambda chain, seen: evolve(chain, consolidated=seen),
@@ -272,7 +278,7 @@ def chains(records: Iterable[Recorded]) -> Mapping[int, Chain]:
 
 @frozen(kw_only=True)
 class EpochEnd:
-    """The end of one epoch, as far as it has been recorded; advice that failed is asked for again, and judged later."""
+    """The end of one epoch, as far as it has been recorded; what failed is asked for again, and judged later."""
 
     epoch: int
     drawn: Seen[ComparisonDrawn] | None = None

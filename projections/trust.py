@@ -60,4 +60,4 @@ def attempts_of(patches: Iterable[str], groups: Iterable[Minibatch]) -> tuple[tu
     """The attempts that the analysts of these patches saw."""
     by_id = {group.id: group for group in groups}
     seen = (by_id[patch] for patch in patches if patch in by_id)
-    return tuple((group.place, item) for group in seen for item in group.items)
+    return tuple(attempt for group in seen for attempt in group.attempts)

@@ -27,6 +27,7 @@ from skillopt_es.ports import (
     TrajectoryRecord,
     can_regrade,
     guide_of,
+    opens_skills,
     required,
     seen_by_code,
 )
@@ -76,6 +77,11 @@ class RedactedEnvironment:
     def regrades(self) -> bool:
         """Whether recorded answers can be graded again."""
         return can_regrade(self._inner)
+
+    @property
+    def opens_skills(self) -> bool:
+        """Whether the target may open skills on the way."""
+        return opens_skills(self._inner)
 
     def seen_by_code(self, answers: Answers) -> str:
         """Why code behind its walls could read some of these."""

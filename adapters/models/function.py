@@ -24,6 +24,7 @@ class FunctionModel:
     name: str
     timeout_seconds: float
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+    provides = frozenset({"text", "messages", "tools"})  # it sees the whole request, and may return any reply
 
     @property
     def identity(self) -> str:

@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     GapFound,
     Recorded,
     RunStarted,
+    RunSteered,
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
@@ -38,7 +39,7 @@ from skillopt_es.skill.alignment import Change, Origin, align, carried, changes,
 from skillopt_es.skill.appendix import clean_note
 from skillopt_es.skill.edits import apply_edits
 
-BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted")
+BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted", "RunSteered")
 """The events that a text's lines come from."""
 
 Kind = Literal["initial", "edit", "rewrite", "notes", "guidance", "unknown"]
@@ -71,7 +72,7 @@ class Blame:
     current: Attributed
     best: Attributed
     chains: Mapping[int, Chain]
-    advice: Mapping[int, SlowUpdateProposed]
+    guidance: Mapping[int, SlowUpdateProposed]
     lines_written: Mapping[Maker, int]
     """How many lines that are not blank each maker wrote into a text that was taken."""
 
@@ -81,7 +82,7 @@ class _Walk:
     """The texts while their events are read."""
 
     chains: ChainBuilder = field(factory=ChainBuilder)
-    advice: dict[int, SlowUpdateProposed] = field(factory=dict)
+    guidance: dict[int, SlowUpdateProposed] = field(factory=dict)
     held: dict[str, Attributed] = field(factory=dict)
     candidate: Attributed | None = None
     written: Counter[Maker] = field(factory=Counter)
@@ -115,7 +116,7 @@ def blame(records: Iterable[Recorded]) -> Blame | None:
         current=walk.held["current"],
         best=walk.held["best"],
         chains=walk.chains.chains,
-        advice=walk.advice,
+        guidance=walk.guidance,
         lines_written=walk.written,
     )
 
@@ -140,13 +141,15 @@ def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
     seq = recorded.seq
     match recorded.event:
         case SlowUpdateProposed() as event:
-            walk.advice[event.epoch] = event
+            walk.guidance[event.epoch] = event
         case SlowUpdateApplied(verdict=verdict) as event if verdict.taken:
             walk.take(event, _aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
         case AppendixWritten() as event:
             chain = walk.chains.chains[event.step]
             maker = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
             walk.take(event, _noted(_aligned(walk.current, event.skill, maker), maker, chain))
+        case RunSteered() as event if event.skill is not None:  # lines only go, and those that stay keep their makers
+            walk.take(event, _aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq)))
         case GapFound() as event if event.skill is not None:
             walk.take(event, _aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq, step=event.step)))
 
@@ -166,13 +169,17 @@ def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -
         whole = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=known)
         return _aligned(current, event.candidate, whole)
     noted = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
-    makers = dict(current.makers)
+    labels = dict(current.makers)
     for change in changes(current.skill, event.candidate, origin):
         maker = noted
         if change.made_by:
             maker = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=change.made_by)
-        after = carried(makers[change.file], change, maker)
-        makers[change.file] = _moved(makers[change.file], change, after) if kind == "rewrite" else after
+        before = [each for source in change.sources for each in labels[source]]
+        after = carried(before, change, maker)
+        # What several skills became is written anew, so their lines may stand in any order.
+        written_anew = kind == "rewrite" or len(change.sources) > 1
+        labels[change.file] = _moved(before, change, after) if written_anew else after
+    makers = {file: labels[file] for file in event.candidate.files}
     return _noted(Attributed(skill=event.candidate, makers=makers), noted, chain)
 
 
@@ -219,7 +226,7 @@ def _aligned(current: Attributed, skill: SkillTree, maker: Maker) -> Attributed:
     makers = {}
     for file, text in skill.files.items():
         old = current.skill.files.get(file, "")
-        change = Change(file=file, before=old, after=text, kept=align(old, text), made_by=())
+        change = Change(file=file, sources=(file,), before=old, after=text, kept=align(old, text), made_by=())
         makers[file] = carried(current.makers.get(file, ()), change, maker)
     return Attributed(skill=skill, makers=makers)
 
@@ -235,6 +242,8 @@ def _noted(text: Attributed, maker: Maker, chain: Chain) -> Attributed:
     reports = chain.extended.event.reports if chain.extended is not None else ()
     by_note = {report.note: report.patch for report in reports if report.status == "added"}
     main = text.skill.main
+    if not main:
+        return text
     makers = []
     for each, line in zip(text.makers[main], lines_of(text.skill.text), strict=True):
         patch = by_note.get(clean_note(line)) if each == maker else None
@@ -246,16 +255,16 @@ def _of_patch(maker: Maker, patch: str) -> Maker:
     return Maker(kind="notes", seq=maker.seq, step=maker.step, epoch=maker.epoch, patches=(patch,))
 
 
-def advice_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
-    """The optimizer's advice that guidance comes from; None for other lines, and for a mere place for guidance."""
-    return found.advice.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
+def guidance_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
+    """The optimizer's answer that guidance comes from; None for other lines, and for a mere place for guidance."""
+    return found.guidance.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
 
 
 def calls_behind(found: Blame, maker: Maker) -> tuple[CallRef, ...]:
     """The optimizer's calls that a maker's lines go back to, each once."""
     if maker.kind == "guidance":
-        advice = advice_behind(found, maker)
-        return () if advice is None else advice.calls
+        guidance = guidance_behind(found, maker)
+        return () if guidance is None else guidance.calls
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return ()
@@ -352,8 +361,8 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, UsageSums], lines_of
     cost = _cost((usage[slot], lines_of_slot[slot]) for slot in slots if slot in usage and lines_of_slot.get(slot))
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
-        advice = advice_behind(found, maker)
-        items = () if advice is None else tuple(pair.item for pair in advice.pairs)
+        guidance = guidance_behind(found, maker)
+        items = () if guidance is None else tuple(pair.item for pair in guidance.pairs)
         return Behind(proposals=(), patches=(), items=items, gate=None, cost=cost)
     names = dict.fromkeys(name for each in maker.proposals for name in chain.made_of(each))
     makers = {chain.maker_of[name] for name in names}
@@ -374,9 +383,9 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
     """What a maker's lines stand on; where several proposals made them, the weakest of them counts."""
     if not untrusted:
         return "trusted"
-    advice = advice_behind(found, maker)
-    if advice is not None:
-        return _of_advice(advice, untrusted)
+    guidance = guidance_behind(found, maker)
+    if guidance is not None:
+        return _of_guidance(guidance, untrusted)
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return "trusted"
@@ -387,11 +396,11 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
     return max(each, key=("trusted", "mixed", "untrusted").index)
 
 
-def _of_advice(advice: SlowUpdateProposed, untrusted: Attempts) -> Support:
+def _of_guidance(guidance: SlowUpdateProposed, untrusted: Attempts) -> Support:
     """The pairs that were compared; one side that nobody vouches for makes a pair doubtful."""
-    compared = Place.of_epoch(advice.epoch).slow
+    compared = Place.of_epoch(guidance.epoch).slow
     seen = {item for place, item in untrusted if compared.holds(place)}
-    return support_of("untrusted" if pair.item in seen else "trusted" for pair in advice.pairs)
+    return support_of("untrusted" if pair.item in seen else "trusted" for pair in guidance.pairs)
 
 
 def _cost(shares: Iterable[tuple[UsageSums, int]]) -> Cost:

@@ -20,7 +20,8 @@ from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Role, Split
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest, evaluate
-from skillopt_es.sessions.session import load_skill, start
+from skillopt_es.sessions.session import start
+from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import Session
 
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)

@@ -147,7 +147,7 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     """The config of a file, the skill that is asked for, what to call them, and the seal."""
     from skillopt_es.config import load_config
     from skillopt_es.sessions.seal import seal_of
-    from skillopt_es.sessions.session import load_skill
+    from skillopt_es.sessions.skills import load_skill
 
     config = load_config(path, overrides, os.environ)
     tell_of(config)
@@ -179,12 +179,10 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
     from attrs import evolve
 
     from skillopt_es.errors import DataError
-    from skillopt_es.sessions.session import load_skill
+    from skillopt_es.sessions.skills import load_skill
 
-    if file.is_dir():
-        raise DataError(f"--skill {file} is a folder, and a skill is one text file", hint=f"such as {file}/SKILL.md")
     if not file.exists():
-        raise DataError(f"--skill {file}: no such file", hint="name the file that holds the skill's text")
+        raise DataError(f"--skill {file}: no such file", hint="name the file or the folder of the skill")
     return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))
 
 

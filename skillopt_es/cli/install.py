@@ -93,8 +93,8 @@ def uninstall_command(name: str | None, to: str, scope: Scope, force: bool, as_j
     Refuses when somebody has changed the skill since. Doing it twice does nothing.
     """
 
-    from skillopt_es.deploy.frontmatter import is_name
     from skillopt_es.deploy.install import uninstall
+    from skillopt_es.skill.frontmatter import is_name
 
     skills = _skills(to, scope)
     name = name or _only_one(skills)

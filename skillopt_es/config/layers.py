@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import cast
 
 from attrs import define, evolve, field, fields
 
 from skillopt_es.config.backends import spellings
+from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT, translated
@@ -54,9 +56,19 @@ def _loaded(
 ) -> RunConfig:
     given = [*chain, *((ASKED, _parse_override(text)) for text in overrides)]
     layers = _Layers()
-    for source, layer in (read_yaml(packaged("base.yaml")), *_defaults_of_program(given), *given):
+    for source, layer in (_shipped("base.yaml"), *_defaults_of_program(given), *given):
         layers.add(layer, source)
     return layers.settled(folder, environ)
+
+
+def _shipped(name: str) -> tuple[str, Tree]:
+    """A file that comes with this package, as a layer of one's own."""
+    return copy.deepcopy(_parsed(name))
+
+
+@cache  # a resume or an audit of many runs reads the defaults many times, and YAML is slow
+def _parsed(name: str) -> tuple[str, Tree]:
+    return read_yaml(packaged(name))
 
 
 def _defaults_of_program(given: Sequence[tuple[str, Tree]]) -> list[tuple[str, Tree]]:
@@ -98,7 +110,7 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
     layers = _Layers()
     older, log = ("older logs", _OLDER_LOGS), ("the log", copy.deepcopy(recorded))
     # What a log says lies over what ran before there was a key for it.
-    for source, layer in (read_yaml(packaged("base.yaml")), older, log):
+    for source, layer in (_shipped("base.yaml"), older, log):
         layers.add(layer, source)
     for key, value in overrides.items():
         section, _, name = key.partition(".")
@@ -140,6 +152,8 @@ RESUMABLE_MODEL_KEYS = (
     "agent_command",
     "agent_env",
     "agent_processes",
+    "command",
+    "url",
 )
 
 
@@ -245,7 +259,7 @@ class _Layers:
         return evolve(
             config,
             notices=notices,
-            notes=(*whole.notes, *notes),
+            notes=(*whole.notes, *notes, *dotenv_notes(config, environ)),
             sources=whole.sources,
             released_size=self._has_released_size(config),
         )

@@ -10,16 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-import yaml
 from attrs import frozen
 
 from skillopt_es.errors import OutputRefused
+from skillopt_es.skill.frontmatter import LONGEST_DESCRIPTION, NAME_RULE, fields_of, is_name, with_fields
 from skillopt_es.skill.rewriting import frontmatter, own_words
 
-NAME_RULE = "up to 64 lower-case letters a-z, digits and single hyphens between them"
-LONGEST_DESCRIPTION = 1024
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_LONGEST_NAME = 64
 _LONGEST_COMPATIBILITY = 500
 _KNOWN = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*")
@@ -50,11 +46,6 @@ class Head:
         return "kept" if self.text == self.measured else "completed"
 
 
-def is_name(name: str) -> bool:
-    """Whether the format allows a skill (and so its folder) to be called that."""
-    return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
-
-
 def own_name(text: str) -> str:
     """The name that a skill gives itself; empty when it has none."""
     name = _fields(frontmatter(text)).get("name", "")
@@ -73,7 +64,7 @@ def completed(text: str, name: str, description: str | None) -> Head:
         wanted["description"], described_by = " ".join(description.split()), "option"
     elif not found.get("description"):
         wanted["description"], described_by = described(text), "text"
-    head = _with_fields(measured, wanted)
+    head = with_fields(measured, wanted)
     _check(_fields(head), name)
     return Head(text=head, measured=measured, name=name, described_by=described_by, notes=_notes(found))
 
@@ -124,44 +115,10 @@ def _shortened(text: str) -> str:
 
 def _fields(head: str) -> Mapping[str, object]:
     """What a frontmatter says; raises OutputRefused for one that is no mapping."""
-    if not head:
-        return {}
-    inner = "".join(head.splitlines(keepends=True)[1:-1])
     try:
-        found = yaml.safe_load(inner)
-    except yaml.YAMLError as error:
-        place = getattr(error, "problem_mark", None)
-        # YAML counts from 0, and the line of dashes before it was left out.
-        at = f" (line {place.line + 2})" if place is not None else ""
-        raise OutputRefused(f"the skill's frontmatter is not YAML{at}", hint="agents could not load it") from None
-    if not isinstance(found, dict):
-        raise OutputRefused(
-            "the skill's frontmatter is not a mapping of keys to values", hint="agents could not load it"
-        )
-    return {str(key): value for key, value in found.items()}
-
-
-def _with_fields(head: str, wanted: Mapping[str, str]) -> str:
-    """The frontmatter with these keys; a line that has one of them is replaced, all others stay as they are."""
-    if not wanted:
-        return head
-    lines = head.splitlines(keepends=True)[:-1] if head else ["---\n"]
-    for key in wanted:
-        lines = _without_key(lines, key)
-    new = [yaml.safe_dump({key: value}, allow_unicode=True, width=10**6) for key, value in wanted.items()]
-    return "".join([lines[0], *new, *lines[1:], "---\n"])
-
-
-def _without_key(lines: list[str], key: str) -> list[str]:
-    """The lines without a top-level key and what belongs to it: lines that are indented, blank or part of a list."""
-    kept, inside = list[str](), False
-    for line in lines:
-        inside = re.match(rf"[\"']?{key}[\"']?[ \t]*:", line) is not None or (
-            inside and (not line.strip() or line[0] in " \t" or line.startswith("- "))
-        )
-        if not inside:
-            kept.append(line)
-    return kept
+        return fields_of(head)
+    except ValueError as error:
+        raise OutputRefused(f"the skill's {error}", hint="agents could not load it") from None
 
 
 def _check(found: Mapping[str, object], name: str) -> None:

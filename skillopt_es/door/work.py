@@ -20,7 +20,7 @@ from skillopt_es.door.run import Run, open_run
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer
 from skillopt_es.engine.programs import Program
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import Interrupted
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
@@ -32,7 +32,8 @@ from skillopt_es.runs.folders import is_run, new_run_folder
 from skillopt_es.sessions import evaluation, session
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.sessions.seal import seal_of
-from skillopt_es.sessions.session import load_skill, run_started, size_notes
+from skillopt_es.sessions.session import run_started, size_notes
+from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import Session, open_data
 
 T = TypeVar("T")

@@ -18,13 +18,13 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words
+from skillopt_es.engine.tasks import Rollouts, RunData, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
+from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, digest_of, text_digest
 from skillopt_es.ports import (
     AsyncCall,
     CallFailed,
@@ -88,32 +88,48 @@ class _Job:
 
     async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
         item = self._ports.items[self._unit.item]
+        skill = self._unit.skill
         known: dict[str, tuple[ChatRequest, Answer]] = {}
-        ask = _Target(self._unit, self._run, self._ports.calls, known)
+        ask = self._target(known)
 
         def asking() -> _Target:
             nonlocal ask
-            ask = _Target(self._unit, self._run, self._ports.calls, known)
+            ask = self._target(known)
             return ask
 
+        shown = skill if ask.shelf is None else ask.shelf.shown
         try:
-            episode = await self._ports.hands.attempt(
-                item, self._unit.skill, asking, seed=self._unit.seed, slot=ask.slot
-            )
+            episode = await self._ports.hands.attempt(item, shown, asking, seed=self._unit.seed, slot=ask.slot)
         except CallFailed as failure:
             return self._event(item, _without_answer(failure), "", ask), ()
         except _StillCutError:
             cut = Failed("truncated", _CUT_TWICE)
             return self._event(item, _ended(cut, cut.kind), "", ask), ()
+        if ask.shelf is not None:
+            episode = evolve(episode, records=_with_views(episode.records, ask.shelf))
         blob = packed(episode, ask.exchanges)
         return self._event(item, episode, text_digest(blob), ask), (blob,)
+
+    def _target(self, known: dict[str, tuple[ChatRequest, Answer]]) -> _Target:
+        """The target for one try: it counts from its first question, and no skill is open yet."""
+        shelf = Shelf(self._unit.skill) if self._unit.skill.is_folder else None
+        return _Target(self._unit, self._run, self._ports.calls, shelf, known)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
         fetched = ask.acted and self._run.config.target_model.agent_on_the_web
         doubtful = self._run.config.env.trust == "untrusted" or item.id in self._ports.untrusted
         if doubtful or fetched:
             episode = evolve(episode, trust="untrusted")
-        return _event(self._unit, item, episode, trajectory, tuple(ask.made))
+        event = _event(self._unit, item, episode, trajectory, tuple(ask.made))
+        if ask.shelf is None:
+            return event
+        return evolve(event, viewed=tuple(ask.shelf.viewed), injected=ask.shelf.injected)
+
+
+def _with_views(records: Sequence[TrajectoryRecord], shelf: Shelf) -> tuple[TrajectoryRecord, ...]:
+    """The records, with what was opened before the first answer."""
+    at = next((number for number, record in enumerate(records) if record.kind == "reply"), len(records))
+    return (*records[:at], TrajectoryRecord("tool", opened_words(shelf.viewed)), *records[at:])
 
 
 def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> AsyncCall[tuple[RolloutCompleted, tuple[str, ...]]]:
@@ -169,12 +185,19 @@ class _StillCutError(Exception):
 
 class _Target:
     """
-    The target model bound to one try of a unit; its slots count the unit's own turns.
+    The target model bound to one try of a unit; its slots count the unit's own turns, those that open skills included.
 
     `known` is what the unit has been answered in earlier tries, whose worker was lost: it is not asked twice.
     """
 
-    def __init__(self, unit: Unit, run: RunData, calls: Calls, known: dict[str, tuple[ChatRequest, Answer]]) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        run: RunData,
+        calls: Calls,
+        shelf: Shelf | None,
+        known: dict[str, tuple[ChatRequest, Answer]],
+    ) -> None:
         self._unit = unit
         self.slot = unit.place.of_item(unit.item)
         self._run = run
@@ -184,6 +207,7 @@ class _Target:
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
         self.acted = False
+        self.shelf = shelf
 
     async def __call__(
         self,
@@ -192,6 +216,24 @@ class _Target:
         max_tokens: int | None = None,
         tools: Sequence[Tool] = (),
         tool_choice: str = "",
+    ) -> ChatReply:
+        shelf = self.shelf
+        if shelf is None or not shelf.tools:
+            return await self._turn_with(messages, max_tokens, tools, tool_choice)
+        theirs = frozenset(tool.name for tool in tools)
+        offered, whole = (*tools, *shelf.tools), shelf.told(messages)
+        rounds = 0
+        while True:
+            # In the end it has to answer with what it has.
+            choice = "none" if rounds >= MOST_ROUNDS else tool_choice or "auto"
+            reply = await self._turn_with(whole, max_tokens, offered, choice)
+            said, goes_on = shelf.asked(messages, reply, theirs)
+            whole, rounds = [*whole, *said], rounds + 1
+            if not goes_on or rounds > MOST_ROUNDS:
+                return left_to(reply, theirs)
+
+    async def _turn_with(
+        self, messages: Sequence[Message], max_tokens: int | None, tools: Sequence[Tool], tool_choice: str
     ) -> ChatReply:
         config = self._run.config
         role = config.target_model
@@ -206,13 +248,15 @@ class _Target:
             tools=tuple(tools),
             tool_choice=tool_choice,
             skill=self._unit.skill,
+            item=self._unit.item,
+            seed=_seed(config.train.seed, self.slot),
         )
         answer = await self._ask(request)
         if answer.finish == "length":
             answer = await self._ask(_shorter(request, answer))
             if answer.finish == "length":
                 raise _StillCutError
-        return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls)
+        return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, steps=answer.steps)
 
     async def _ask(self, request: ChatRequest) -> Answer:
         earlier, answer = self._known.get(request.slot, (None, None))
@@ -220,9 +264,14 @@ class _Target:
             answer = await self._calls.ask("target", request)
             self._known[request.slot] = (request, answer)
         self.made.append(answer.ref)
-        self.acted = self.acted or answer.acted
+        self.acted = self.acted or bool(answer.steps)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
+
+
+def _seed(seed: int, slot: str) -> int:
+    """The seed of one attempt: the same in every process, and another one for each draw of an item."""
+    return int(digest_of(f"{seed} {slot}".encode())[:8], 16)
 
 
 def _shorter(request: ChatRequest, answer: Answer) -> ChatRequest:
@@ -242,6 +291,7 @@ def packed(episode: Episode, exchanges: Sequence[Exchange]) -> str:
     """The blob of an episode: its task and its records, each a text, [call] for an answer or [call, message]."""
     places: dict[str, list[int]] = {}
     for number, exchange in enumerate(exchanges):
+        # The first place of a text counts: the same episode then always makes the same blob.
         places.setdefault(exchange.answer, [number])
         for position, text in enumerate(exchange.sent):
             places.setdefault(text, [number, position])

@@ -9,7 +9,7 @@ from attrs import AttrsInstance, asdict
 from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
 from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.verdicts import too_little
 from skillopt_es.projections.state import AnyState
@@ -78,7 +78,7 @@ def _deciding(config: RunConfig) -> tuple[object, ...]:
     """All of a config that decides or is asked; the rest may change at any moment."""
     roles = (_answering(config.target_model), _answering(config.optimizer_model))
     stages = (config.train, _without(config.gradient, _PATIENCE), _without(config.optimizer, _PATIENCE))
-    return (*roles, *stages, config.evaluation, _tasks(config.env))
+    return (*roles, *stages, config.search, config.evaluation, _tasks(config.env))
 
 
 def _answering(role: RoleConfig) -> Mapping[str, object]:

@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    CertificateWagered,
     ComparisonDrawn,
     ComparisonExtended,
     EditsRanked,
@@ -34,6 +35,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    RunSteered,
     SealedTestOpened,
     SkillRewritten,
     SkillScored,
@@ -43,9 +45,11 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TextsErased,
     TrainingStopped,
+    TriesPlanned,
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
-from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Outcome, Rewrite, Score
+from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Order, Outcome, Rewrite, Score
+from skillopt_es.gate.bets import ENOUGH, ERROR, least_wealth
 from skillopt_es.gate.rules import REASONS
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
@@ -78,8 +82,10 @@ _MILESTONES: Mapping[type[Event], str] = {
     MetaSkillWritten: "  meta skill, {}",
     TrainingStopped: "  stopped, {}",
     BestPromoted: "  {}",
+    CertificateWagered: "  certificate, {}",
     SealedTestOpened: "  {}",
     RunPaused: "paused, {}",
+    RunSteered: "  steered, {}",
     RunCompleted: "done: {}",
 }
 
@@ -192,6 +198,10 @@ def _learning_rate(event: LearningRateChosen) -> str:
     return f"step {event.step}: {event.budget}, {event.result}, {event.note}"
 
 
+def _tries(event: TriesPlanned) -> str:
+    return f"step {event.step}: {counted(sum(len(tries.items) for tries in event.tries), 'rollout')}"
+
+
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
     fallback += f"; not reached, {event.failed}" if event.failed else ""
@@ -295,6 +305,20 @@ def _promoted(event: BestPromoted) -> str:
     return f"the final skill {event.skill[:8]} is the best, {values}"
 
 
+def _wagered(event: CertificateWagered) -> str:
+    met = f"{event.challenger[:8]} against certified {event.certified[:8]}: {certificate_words(event)}"
+    return f"{event.place}: {counted(len(event.by_item.gains), 'fresh item')}, {met}"
+
+
+def certificate_words(event: CertificateWagered) -> str:
+    """What the bets on a challenger have come to so far."""
+    ahead = f"{100 * event.gain:+.1f} points on {counted(event.pairs, 'fresh item')}"
+    least = "" if not event.least else f", at least {100 * event.least:+.1f}"
+    if event.moved:
+        return f"{ahead}{least} at error {ERROR:g}: certified"
+    return f"{ahead}; bets worth {least_wealth(event):.2g} of {ENOUGH:g}, not certified"
+
+
 def _opened(event: SealedTestOpened) -> str:
     by = "the final evaluation" if event.by == "final" else f"eval of skill {event.skill[:8]}, in {event.evaluation}"
     return f"look {event.look} at the sealed test split, by {by}"
@@ -311,6 +335,25 @@ def _forked(event: RunForked) -> str:
     return f"of {event.parent} after event {event.seq}, with its {counted(event.inherited, 'call')}" + (
         f"; {changes}" if changes else "; nothing changed"
     )
+
+
+_ORDERS: Mapping[Order, str] = {
+    "pause": "to pause",
+    "stop": "to end the training",
+    "budget": "another budget",
+    "hint": "a hint",
+    "pin": "a line pinned",
+    "unpin": "a line no longer pinned",
+    "strike": "a line struck",
+    "take": "the candidate is taken by hand",
+    "refuse": "the candidate is refused by hand",
+}
+
+
+def _steered(event: RunSteered) -> str:
+    text = event.text[:8] if event.order in ("take", "refuse") else f"“{_content(event.text)}”" if event.text else ""
+    what = text or shown_settings(event.settings)
+    return f"{_ORDERS[event.order]}{f', {what}' if what else ''}, by {event.by}: {event.why}"
 
 
 def _stopped(event: TrainingStopped) -> str:
@@ -340,6 +383,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     EvidenceRetracted: _retracted,
     TextsErased: _erased,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
+    RunSteered: _steered,
     EpochPlanned: _planned,
     RolloutCompleted: _rollout,
     SkillScored: _scored,
@@ -349,6 +393,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     AppendixConsolidated: _appendix_consolidated,
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
+    TriesPlanned: _tries,
     EditsRanked: _ranked,
     SkillRewritten: _rewritten,
     CandidateBuilt: _built,
@@ -363,6 +408,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     TrainingStopped: _stopped,
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
+    CertificateWagered: _wagered,
     SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
-from skillopt_es.events.values import Draft, Edit, Proposal
+from skillopt_es.events.values import WHOLE_FILES, Draft, Edit, Proposal
 from skillopt_es.projections.seal import Looks
 
 if TYPE_CHECKING:
@@ -53,16 +53,34 @@ def proposal_words(proposal: Proposal) -> str:
         return f"a whole text: {short(proposal.title or '; '.join(proposal.changes))}"
     if not isinstance(proposal, Edit):
         return f"{proposal.kind.replace('_', ' ')}: {short(proposal.instruction)}"
-    file = f" in {proposal.file}" if proposal.file else ""
-    match proposal.op:
-        case "append":
-            return f"append{file} “{short(proposal.content)}”"
+    return _whole_files(proposal) if proposal.op in WHOLE_FILES else _text_edit(proposal)
+
+
+def _text_edit(edit: Edit) -> str:
+    file, content = f" in {edit.file}" if edit.file else "", f"“{short(edit.content)}”"
+    target = f"“{short(edit.target, 40)}”"
+    match edit.op:
         case "insert_after":
-            return f"insert{file} after “{short(proposal.target, 40)}”: “{short(proposal.content)}”"
+            return f"insert{file} after {target}: {content}"
         case "replace":
-            return f"replace{file} “{short(proposal.target, 40)}” by “{short(proposal.content)}”"
+            return f"replace{file} {target} by {content}"
         case "delete":
-            return f"delete{file} “{short(proposal.target)}”"
+            return f"delete{file} “{short(edit.target)}”"
+        case _:
+            return f"append{file} {content}"
+
+
+def _whole_files(edit: Edit) -> str:
+    skill = edit.file.partition("/")[0]
+    match edit.op:
+        case "create":
+            return f"create {edit.file} “{short(edit.content)}”"
+        case "describe":
+            return f"describe {skill} as “{short(edit.content)}”"
+        case "retire":
+            return f"retire {skill}"
+        case _:
+            return f"{edit.op} {listed(edit.target.split())} into {skill}"
 
 
 def unsaid_words(merges: int) -> str:

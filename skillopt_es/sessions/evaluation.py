@@ -20,8 +20,7 @@ from attrs import frozen
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.programs import Deed, check_allowed, fold_log
-from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.engine.tasks import Evaluation
+from skillopt_es.engine.tasks import Evaluation, RunData, recorded_run
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.errors import RunNotFound
@@ -130,7 +129,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         evaluations = _evaluations(data.splits, request, left_out)
         folder = request.directory / evaluation_name(request, data.splits.digests)
         # Only the target: scoring needs no optimizer, nor its key.
-        async with open_world(data, folder, session, ("target",)) as world:
+        async with open_world(data, request.skill, folder, session, ("target",)) as world:
             look = await _look(request, data.splits, evaluations, folder, session)
             async with closing(open_or_create(folder, session)) as writer:
                 stage, meant = _stage(request, world, writer, evaluations, look)

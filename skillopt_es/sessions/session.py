@@ -7,7 +7,7 @@ A new run's first event holds config, data and skill, which are checked together
 from __future__ import annotations
 
 import asyncio
-import re
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,16 +15,17 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, resume_overrides
+from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
-from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
+from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import Json, LostCall, Setting, SkillTree, SplitIds, digest_of
+from skillopt_es.events.values import Json, LostCall, Setting, SplitIds, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.verdicts import too_little
 from skillopt_es.ports import Splits, guide_of
@@ -34,6 +35,7 @@ from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
 from skillopt_es.runs.now import Tally, Telling
 from skillopt_es.sessions.accounts import has_budget, lost_calls
+from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.wiring import (
     OpenWorld,
     Session,
@@ -51,7 +53,10 @@ async def start(config: RunConfig, folder: Path, session: Session) -> AnyState:
         first = run_started(config, data.splits, folder, guide=guide_of(data.environment))
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
-        async with open_world(data, folder, session) as world, closing(_new_writer(folder, session)) as writer:
+        async with (
+            open_world(data, first.skill, folder, session) as world,
+            closing(_new_writer(folder, session)) as writer,
+        ):
             first = evolve(first, notes=(*first.notes, *world.notes))
             stage = _stage(RunData(config=config, started=first), RunState[object](), 0, first, session)
             return await _train(writer, stage, world, session)
@@ -94,6 +99,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
         state, head = fold_log(writer.log.read())
         started = _resumable(state, folder, lost_end=bool(writer.lost))
         changed = resume_overrides(session.overrides, folder.name, dir_option(folder.parent), state.steps_done)
+        # A complete run is no error: resuming in a loop until it is done must end well.
         if state.completed is not None:
             if changed:
                 raise ConfigError(
@@ -102,9 +108,12 @@ async def resume(folder: Path, session: Session) -> AnyState:
                 )
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
+        for note in dotenv_notes(run.config, os.environ):
+            session.warn(note)
         async with open_data(run.config, session.world) as data:
+            # Before a model is opened: answers for other items would be paid for, and recorded under these ids.
             _check_same_data(data.splits, started)
-            async with open_world(data, folder, session) as world:
+            async with open_world(data, started.skill, folder, session) as world:
                 resumed = RunResumed(
                     software=software_version(),
                     overrides=tuple(Setting(key, value) for key, value in changed.items()),
@@ -163,11 +172,13 @@ async def _train(writer: RunWriter, stage: Stage, world: OpenWorld, session: Ses
 
 
 def recorded_settings(log: Events) -> dict[str, Json]:
-    """The settings that resuming or forking a run has changed, by key."""
+    """The settings that resuming, forking or steering a run has changed, by key."""
     found: dict[str, Json] = {}
-    for recorded in log.read(types=("RunResumed", "RunForked")):
-        assert isinstance(recorded.event, RunResumed | RunForked)
-        found.update({setting.key: setting.value for setting in recorded.event.overrides})
+    for recorded in log.read(types=("RunResumed", "RunForked", "RunSteered")):
+        event = recorded.event
+        assert isinstance(event, RunResumed | RunForked | RunSteered)
+        changed = event.settings if isinstance(event, RunSteered) else event.overrides
+        found.update({setting.key: setting.value for setting in changed})
     return found
 
 
@@ -177,17 +188,12 @@ def read_state(folder: Path, until: int | None = None) -> AnyState:
         return fold_log(log.read(until=until))[0]
 
 
-# How the original names its released skills, and those in its result folders.
-_RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
-_STEP = re.compile(r"skill_v0*(?P<step>\d+)\.md")
-
-
 def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
     for why in refusals(config, splits):
         raise why
-    skill, notes = load_skill(config)
     program = program_named(config.train.program)
+    skill, notes = first_skill(config, folder=program.trains_folder)
     steps_per_epoch, total_steps = program.steps(config.train, len(splits.train))
     return RunStarted(
         software=software_version(),
@@ -346,57 +352,3 @@ def split_ids(splits: Splits) -> SplitIds:
         test=tuple(item.id for item in splits.test),
         digests=splits.digests,
     )
-
-
-def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
-    """The initial skill and notes about how it was read."""
-    if not config.env.skill_init:
-        return SkillTree(files={"SKILL.md": ""}), ("env.skill_init is empty: started from an empty skill",)
-    path = config.path(config.env.skill_init)
-    text, origin = read_skill(path), origin_of(path)
-    notes = (origin,) if origin else ()
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        notes = (*notes, f"{path.name}: line ends were made \\n")
-    return SkillTree(files={path.name: text}, main=path.name), notes
-
-
-def read_skill(path: Path) -> str:
-    """A skill file's text; raises DataError saying what is wrong with it."""
-    if path.is_dir():
-        inner = path / "SKILL.md"
-        raise DataError(
-            f"{path} is a folder, and a skill is one text file",
-            hint=f"set env.skill_init to {inner}" if inner.exists() else "set env.skill_init to a SKILL.md",
-        )
-    try:
-        # As bytes: reading it as text would change its line ends, and nobody would be told.
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise DataError(
-            f"{path}: no such skill file", hint="fix env.skill_init, or leave it empty to start from nothing"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def origin_of(path: Path) -> str:
-    """One sentence without the names of folders above; empty where nothing is known."""
-    path = path.resolve()
-    folder, above = path.parent, path.parent.parent
-    released = _RELEASED.fullmatch(path.name)
-    if released and above.name == "ckpt":
-        return f"{path.name} was released with SkillOpt for {folder.name}, trained with {released['model']}"
-    if path.name == "best_skill.md" and _is_result(folder):
-        return f"{path.name} is the best skill of the SkillOpt results in {folder.name}"
-    step = _STEP.fullmatch(path.name)
-    if step and folder.name == "skills" and _is_result(above):
-        when = f"after step {step['step']}" if int(step["step"]) else "at the beginning"
-        return f"{path.name} is the skill {when} of the SkillOpt results in {above.name}"
-    return ""
-
-
-def _is_result(folder: Path) -> bool:
-    return (folder / "history.json").is_file() and (folder / "skills").is_dir()

@@ -21,30 +21,31 @@ from typing import cast
 from attrs import field, fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, RedactedHands, without_secrets
-from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.executors.local import Here, LocalExecutor
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.config import EnvConfig, RunConfig
-from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config import EnvConfig, RunConfig, recorded_config
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
+from skillopt_es.config.dotenv import named_variables, with_dotenv
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
+from skillopt_es.engine.agent_calls import AgentCalls
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.budget import Reached
+from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
-from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import CallRef, LostCall, Role
+from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     HANDED_OVER,
@@ -57,10 +58,12 @@ from skillopt_es.ports import (
     EnvironmentSettings,
     Executor,
     ExecutorSettings,
+    Fronting,
     GraderFunction,
     Hands,
     Item,
     ModelSettings,
+    Notifier,
     OpenEnvironment,
     OpenExecutor,
     OpenModel,
@@ -72,10 +75,12 @@ from skillopt_es.ports import (
     required,
 )
 from skillopt_es.projections.state import AnyState
-from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
+from skillopt_es.runs.inbox import Inbox
+from skillopt_es.sessions.accounts import StartedCalls, change_limits, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
+from skillopt_es.sessions.skills import check_opening
 from skillopt_es.version import software_version
 
 ENVIRONMENTS = "skillopt_es.environments"
@@ -92,7 +97,7 @@ def registered(group: str) -> dict[str, EntryPoint]:
 
 def provider_of(backend: str) -> Provider[...] | None:
     """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
-    point = registered(MODELS).get(backend)
+    point = registered(MODELS).get(kind_of(backend))
     opener: object = None if point is None else point.load()
     return opener if isinstance(opener, Provider) else None
 
@@ -125,13 +130,15 @@ def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | Non
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
+    environ = with_dotenv(config, environ)
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
-            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…)",
+            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…); "
+            f"a config names a function as model.{role}_backend: python:my_agent.py:answer",
         )
     named = f"model.{written_as(config, role, 'backend')}"
-    opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
+    opener = cast(OpenModel, _find(MODELS, kind_of(own.backend), config, named))
     _refuse_secrets(config, role)
     given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
     agent = AgentSettings(
@@ -142,9 +149,18 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         processes=own.agent_processes,
         web_search=own.agent_web_search,
         thinking_tokens=own.agent_thinking_tokens,
+        argv=own.argv,
+        url=own.url,
+        folder=config.folder,
     )
+    settings = ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
     try:
-        return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
+        if own.gateway and is_own_agent(own.backend):
+            from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
+
+            asked = cast(OpenModel, _find(MODELS, own.gateway, config, f"model.{written_as(config, role, 'gateway')}"))
+            return with_gateway(opener, asked, own.gateway, settings, environ)
+        return opener(settings, environ)
     except SettingRefused as error:  # an adapter knows its settings, but not where they were written
         place, key = place_of(config, role, error.key)
         raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
@@ -152,25 +168,26 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
     """An address is recorded and shown, so nothing that could be a key may be part of it."""
-    if may_hold_a_secret(config.role(role).base_url):
-        key = written_as(config, role, "base_url")
-        raise ConfigError(
-            f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
-            "so it is not shown",
-            hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
-        )
+    for setting in ("base_url", "url"):
+        if may_hold_a_secret(getattr(config.role(role), setting)):
+            key = written_as(config, role, setting)
+            raise ConfigError(
+                f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
+                "so it is not shown",
+                hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
+            )
 
 
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of all variables that the config names because they hold a key, or that are read without that."""
+    environ = with_dotenv(config, environ)
     values = (environ.get(name, "").strip() for name in secret_names(config))
     return tuple(dict.fromkeys(value for value in values if value))
 
 
 def secret_names(config: RunConfig) -> tuple[str, ...]:
     """The names of these variables."""
-    roles = (config.target_model, config.optimizer_model)
-    named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
+    named = list(named_variables(config))
     named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
     return (*filter(None, named), *_UNNAMED)
 
@@ -271,6 +288,13 @@ def open_hands(config: RunConfig, data: OpenData, executor: Executor, environ: M
     return RedactedHands(hands, Redactor(secrets)) if secrets and not isinstance(hands, Here) else hands
 
 
+def open_notifier(how: str, environ: Mapping[str, str]) -> Notifier:
+    """The way to tell somebody outside that `--notify` names; raises ConfigError."""
+    from skillopt_es.adapters.notifying import open_notifier as opened  # noqa: PLC0415 -- few runs tell anybody
+
+    return opened(how, environ)
+
+
 @frozen
 class World:
     """How a session reaches everything outside; tests put their own in its place."""
@@ -357,7 +381,7 @@ async def open_data(config: RunConfig, world: World) -> AsyncIterator[OpenData]:
 
 @asynccontextmanager
 async def open_world(
-    data: OpenData, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
+    data: OpenData, skill: SkillTree, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
 ) -> AsyncIterator[OpenWorld]:
     """The models of these roles; raises ConfigError for one that cannot do, promise or be trusted with what it must."""
     models: dict[Role, ChatModel] = {}
@@ -365,6 +389,7 @@ async def open_world(
         for role in roles:
             models[role] = session.world.model(data.config, role)
         check_target(models["target"], data.environment)
+        check_opening(skill, models["target"], data.environment)
         check_bounded(data.config, models)
         check_walls(data.environment, data.config, folder)
         notes = await hide_answers(models, data.config, folder, warn=session.warn)
@@ -412,12 +437,10 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     started = StartedCalls(folder)
     purse = _purse(writer, stage, started, session) if stage.pays else None
     with _shared(stage, folder, session) as shared:
-
-        def reached() -> Reached | None:
-            return next((each.reached for each in (purse, shared) if each is not None and each.reached), None)
-
-        async with _executor(stage, session, reached) as executor:
-            work = _wired(writer, stage, world, session, _Paying(purse, shared, reached), executor)
+        bounds = _Bounds(purse, shared, Inbox(folder, session.clock), session)
+        async with _executor(stage, session, bounds) as executor:
+            work = _wired(writer, stage, world, session, bounds, executor)
+            # Nobody is asked before it is on disk that the run has begun.
             if stage.opening:
                 await work.trainer.append(stage.opening)
             await work.trainer.settled()
@@ -432,18 +455,27 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
 
 
 @frozen
-class _Paying:
-    """What a session may use: its run's own, and what that shares; `reached` says that either is used up."""
+class _Bounds:
+    """What ends a session before its run does: what may be used, its own and what it shares, and who says so."""
 
     own: Purse | None
     shared: SharedPurse | None
-    reached: Callable[[], Reached | None]
+    orders: Inbox
+    session: Session
+
+    def reached(self) -> Reached | None:
+        """Why nothing is left of what may be used; None while there is."""
+        return next((each.reached for each in (self.own, self.shared) if each is not None and each.reached), None)
+
+    def stopping(self) -> bool:
+        """Whether nothing more begins."""
+        return self.session.stopping() or self.reached() is not None or self.orders.pausing()
 
 
 @asynccontextmanager
-async def _executor(stage: Stage, session: Session, reached: Callable[[], Reached | None]) -> AsyncIterator[Executor]:
-    """The executor of a run, until the block ends; nothing begins once a budget is reached or the session stops."""
-    executor = session.world.executor(stage.run.config, lambda: session.stopping() or reached() is not None)
+async def _executor(stage: Stage, session: Session, bounds: _Bounds) -> AsyncIterator[Executor]:
+    """The executor of a run, until the block ends."""
+    executor = session.world.executor(stage.run.config, bounds.stopping)
     try:
         yield executor
     finally:
@@ -469,10 +501,16 @@ def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Sess
 
 
 def _wired(
-    writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, paying: _Paying, executor: Executor
+    writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, bounds: _Bounds, executor: Executor
 ) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
-    calls = _calls(writer, stage, world, session, paying, evidence)
+    calls = _calls(writer, stage, world.models, stage.run.workers, session, bounds, evidence)
+    for role, model in world.models.items():
+        if isinstance(model, Fronting):
+            upstream = {role: model.upstream}
+            at_once = {role: stage.run.config.role(role).concurrency}
+            own = _calls(writer, stage, upstream, at_once, session, bounds, evidence)
+            model.route(AgentCalls(own))
     rollouts = RolloutPorts(
         hands=open_hands(stage.run.config, world.data, executor, os.environ),
         items=world.data.items,
@@ -489,14 +527,29 @@ def _wired(
         observers=session.observers,
         # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
-        reached=paying.reached,
+        reached=bounds.reached,
+        orders=bounds.orders,
+        limited=partial(_limited, stage, bounds.own),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
-    return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=paying.reached)
+    return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
+
+
+def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) -> None:
+    """Gives the session other limits; raises ConfigError for what is none, or cannot be counted."""
+    overrides = {**stage.state.overrides, **settings}
+    config = recorded_config(dict(stage.run.started.config), Path(stage.run.config.folder), overrides)
+    change_limits(purse, config, settings)
 
 
 def _calls(
-    writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, paying: _Paying, evidence: RecordedTexts
+    writer: RunWriter,
+    stage: Stage,
+    models: Mapping[Role, ChatModel],
+    workers: Mapping[Role, int],
+    session: Session,
+    bounds: _Bounds,
+    evidence: RecordedTexts,
 ) -> LiveCalls:
     def seen(row: CallRow) -> None:
         for observer in session.observers:
@@ -506,21 +559,21 @@ def _calls(
     desk.clear()
     forked = stage.state.forked
     return LiveCalls(
-        world.models,
+        models,
         writer.journal,
         writer,
         writer.log,
-        workers=stage.run.workers,
+        workers=workers,
         ask_again=stage.ask_again,
         inherited=0 if forked is None else forked.inherited,
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,
         in_flight=session.in_flight,
-        stopping=lambda: session.stopping() or paying.reached() is not None,
+        stopping=bounds.stopping,
         seen=seen,
         keep=evidence.keep,
         leave=desk.leave,
-        purse=paying.own,
-        shared=paying.shared,
+        purse=bounds.own,
+        shared=bounds.shared,
     )
 
 

@@ -20,7 +20,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from skillopt_es.events.values import Edit, EditReport, Proposal, Rewrite, SameLines, SkillTree
-from skillopt_es.skill.edits import apply_edit
+from skillopt_es.skill.edits import done_by, in_order
 from skillopt_es.skill.rewriting import repaired
 
 _SMALL = 40_000  # pairs of lines that are compared each with each where no line stands once
@@ -144,9 +144,14 @@ L = TypeVar("L")
 
 @frozen(kw_only=True)
 class Change:
-    """One file from one text to the next: the lines that were kept, and the proposals that made the others."""
+    """
+    One file from one text to the next: the lines that were kept, and the proposals that made the others.
+
+    The text before is that of its `sources`: mostly the file itself, none for a new one, or those that it took over.
+    """
 
     file: str
+    sources: tuple[str, ...]
     before: str
     after: str
     kept: tuple[SameLines, ...]
@@ -172,31 +177,44 @@ class Origin:
 def changes(parent: SkillTree, candidate: SkillTree, origin: Origin) -> tuple[Change, ...]:
     """How a candidate came out of its parent: its edits or its rewrite, and then its reminder notes."""
     applied = tuple(report.edit for report in origin.reports if report.status.startswith("applied"))
-    made = []
+    made: list[Change] = []
     tree = parent
     if origin.rewrite is not None and applied:
         after = repaired(parent.text, origin.written).text
-        made.append(_change(tree, tree.main, after, applied, origin.rewrite.kept))
+        made.append(_change(tree, tree.main, after, applied, (tree.main,), origin.rewrite.kept))
         tree = tree.with_text(after)
-    for name in applied if origin.rewrite is None else ():
-        edit = origin.proposals[name]
-        assert isinstance(edit, Edit)
-        file = edit.file or tree.main
-        after = apply_edit(tree.files[file], edit, close_gaps=origin.gaps_closed).text
-        made.append(_change(tree, file, after, (name,)))
-        tree = tree.with_text(after, file)
+    edits = [origin.proposals[name] for name in applied] if origin.rewrite is None else []
+    for edit in in_order([edit for edit in edits if isinstance(edit, Edit)]):
+        done = done_by(tree, edit, close_gaps=origin.gaps_closed)
+        made += [_change(tree, file, new.text, (edit.id,), new.sources) for file, new in done.written.items()]
+        tree = done.tree(tree)
     if tree.text != candidate.text:
-        made.append(_change(tree, tree.main, candidate.text, origin.noted_by))
+        made.append(_change(tree, tree.main, candidate.text, origin.noted_by, (tree.main,)))
     return tuple(made)
 
 
 def _change(
-    tree: SkillTree, file: str, after: str, made_by: tuple[str, ...], kept: tuple[SameLines, ...] | None = None
+    tree: SkillTree,
+    file: str,
+    after: str,
+    made_by: tuple[str, ...],
+    sources: tuple[str, ...],
+    kept: tuple[SameLines, ...] | None = None,
 ) -> Change:
-    before = tree.files[file]
+    before = together([tree.files[source] for source in sources])
     return Change(
-        file=file, before=before, after=after, kept=align(before, after) if kept is None else kept, made_by=made_by
+        file=file,
+        sources=sources,
+        before=before,
+        after=after,
+        kept=align(before, after) if kept is None else kept,
+        made_by=made_by,
     )
+
+
+def together(texts: Sequence[str]) -> str:
+    """Several texts as one, whose lines are those of each in turn."""
+    return texts[0] if len(texts) == 1 else "".join(f"{line}\n" for text in texts for line in lines_of(text))
 
 
 def carried(labels: Sequence[L], change: Change, made: L) -> tuple[L, ...]:

@@ -11,9 +11,14 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from skillopt_es.events.values import Edit, EditReport, SkillTree
+from skillopt_es.events.values import WHOLE_FILES, Edit, EditReport, SkillTree
 from skillopt_es.skill import gaps
+from skillopt_es.skill.changes import Done, Written, changed
+from skillopt_es.skill.folders import problem_in, skills_in
+from skillopt_es.skill.pins import lost_pins
 from skillopt_es.skill.regions import APPENDIX_END, MARKERS, SLOW_END, Span, clean_of_markers, protected_spans
+
+SKIPPED_PINNED = "skipped_pinned"
 
 
 @frozen
@@ -26,19 +31,71 @@ class Applied:
 
 
 def apply_edits(
-    tree: SkillTree, edits: Sequence[Edit], *, close_gaps: bool = False
+    tree: SkillTree, edits: Sequence[Edit], *, close_gaps: bool = False, pins: Sequence[str] = ()
 ) -> tuple[SkillTree, tuple[EditReport, ...]]:
-    """The tree after all edits in order, and one report an edit."""
+    """
+    The tree after all edits in order, and one report an edit; those of one change are applied together or not.
+
+    What would take a line of `pins` away is skipped.
+    """
+    reports: dict[int, EditReport] = {}
+    for numbers in _changes(edits):
+        together = [edits[number] for number in numbers]
+        after, made = _applied(tree, together, close_gaps=close_gaps)
+        lost = lost_pins(tree, after, pins)
+        if lost:
+            after, made = tree, [EditReport(each.edit, SKIPPED_PINNED, lost[0]) for each in made]
+        refused = next((each for each in made if not each.status.startswith("applied")), None)
+        if refused is None or len(together) == 1:
+            tree = after
+        else:
+            why = f"{refused.edit} is a part of it: {refused.note or refused.status}"
+            made = [each if each is refused else EditReport(each.edit, "skipped_with_its_change", why) for each in made]
+        reports |= dict(zip(numbers, made, strict=True))
+    return tree, tuple(reports[number] for number in range(len(edits)))
+
+
+def in_order(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """The edits in the order in which they are applied: the parts of a change stand where its first one does."""
+    return tuple(edits[number] for numbers in _changes(edits) for number in numbers)
+
+
+def done_by(tree: SkillTree, edit: Edit, *, close_gaps: bool) -> Done:
+    """What one edit makes of a tree; nothing, with a `skipped_` status, when it cannot be applied."""
+    return changed(tree, edit) if edit.op in WHOLE_FILES else _edited(tree, edit, close_gaps=close_gaps)
+
+
+def _changes(edits: Sequence[Edit]) -> list[list[int]]:
+    """The edits by their numbers, those of one change side by side where its first one stands."""
+    found: dict[str | int, list[int]] = {}
+    for number, edit in enumerate(edits):
+        found.setdefault(edit.change or number, []).append(number)
+    return [*found.values()]
+
+
+def _applied(tree: SkillTree, edits: Sequence[Edit], *, close_gaps: bool) -> tuple[SkillTree, list[EditReport]]:
+    """The tree after these edits, and their reports; an edit that agents could not load is left out."""
     reports = []
     for edit in edits:
-        path = edit.file or tree.main
-        if path not in tree.files:
-            reports.append(EditReport(edit.id, "skipped_unknown_file", f"the skill has no file {path}"))
+        done = done_by(tree, edit, close_gaps=close_gaps)
+        after = done.tree(tree)
+        problem = problem_in(after, skills_in((*done.written, *done.gone))) if tree.is_folder and done.applied else ""
+        if problem:
+            reports.append(EditReport(edit.id, "skipped_format", problem))
             continue
-        applied = apply_edit(tree.files[path], edit, close_gaps=close_gaps)
-        tree = tree.with_text(applied.text, path)
-        reports.append(EditReport(edit.id, applied.status, applied.note))
-    return tree, tuple(reports)
+        tree = after
+        reports.append(EditReport(edit.id, done.status, done.note))
+    return tree, reports
+
+
+def _edited(tree: SkillTree, edit: Edit, *, close_gaps: bool) -> Done:
+    """An edit of the text of one file."""
+    path = edit.file or tree.main
+    if path not in tree.files:
+        return Done(status="skipped_unknown_file", note=f"the skill has no file {path}")
+    applied = apply_edit(tree.files[path], edit, close_gaps=close_gaps)
+    text = Written(text=applied.text, sources=(path,))
+    return Done(status=applied.status, note=applied.note, written={path: text})
 
 
 def apply_edit(text: str, edit: Edit, *, close_gaps: bool = False) -> Applied:
@@ -53,6 +110,7 @@ def apply_edit(text: str, edit: Edit, *, close_gaps: bool = False) -> Applied:
             return _replace(text, content, edit.target, close_gaps=close_gaps)
         case "delete":
             return _replace(text, "", edit.target, op="delete", close_gaps=close_gaps)
+    return Applied(text, "skipped_whole_file", f"{edit.op} is no edit of a text")
 
 
 def _markers(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -13,9 +14,19 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from skillopt_es.audit.regated import Regated
+from skillopt_es.audit.regating import regated
+from skillopt_es.audit.side_by_side import side
+from skillopt_es.audit.spending_curve import spending_curve
+from skillopt_es.config import EvaluationConfig
+from skillopt_es.engine.programs import program_of
+from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.presenting.documents import plain_event
+from skillopt_es.projections.item_results import item_results
+from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
+from skillopt_es.projections.summary import OVERVIEW, summarize
 from skillopt_es.report.document import document
 from skillopt_es.report.facts import Depth, Facts
 from skillopt_es.report.html import Child, el, note, prose
@@ -24,8 +35,13 @@ from skillopt_es.report.scores import scores_section
 from skillopt_es.report.settings import config_section, environment_section
 from skillopt_es.report.spending import spending_section
 from skillopt_es.runs.now import now_of
+from skillopt_es.runs.overview import SESSIONS
 from skillopt_es.runs.reading import Reading
+from skillopt_es.runs.run_settings import settings_in
+from skillopt_es.sessions.session import recorded_settings
+from skillopt_es.ui.compare_page import MOST_RUNS, Compared, compare_page
 from skillopt_es.ui.item_pages import event_page, item_page, items_page
+from skillopt_es.ui.refused_page import refused_page, rule_asked
 from skillopt_es.ui.run_page import (
     LATEST,
     curve_part,
@@ -67,25 +83,29 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """Address and page."""
-        run = "/run/{run:str}"
+        of_run = {
+            "": self.run,
+            "/stream": self.run_stream,
+            "/scores": self.scores,
+            "/scores.json": self.numbers,
+            "/items": self.items,
+            "/item": self.item,
+            "/skill": self.skill,
+            "/refused": self.refused,
+            "/cost": self.cost,
+            "/config": self.config,
+            "/events": self.events,
+            "/event/{number:int}": self.event,
+            "/step/{number:int}": self.step,
+            "/epoch/{number:int}": self.epoch,
+        }
         return [
             Route("/", self.runs),
+            Route("/compare", self.compare),
             Route("/stream", self.runs_stream),
             Route("/static/{name:str}", static),
             Route("/favicon.ico", no_icon),
-            Route(run, self.run),
-            Route(f"{run}/stream", self.run_stream),
-            Route(f"{run}/scores", self.scores),
-            Route(f"{run}/scores.json", self.numbers),
-            Route(f"{run}/items", self.items),
-            Route(f"{run}/item", self.item),
-            Route(f"{run}/skill", self.skill),
-            Route(f"{run}/cost", self.cost),
-            Route(f"{run}/config", self.config),
-            Route(f"{run}/events", self.events),
-            Route(f"{run}/event/{{number:int}}", self.event),
-            Route(f"{run}/step/{{number:int}}", self.step),
-            Route(f"{run}/epoch/{{number:int}}", self.epoch),
+            *(Route("/run/{run:str}" + path, page) for path, page in of_run.items()),
         ]
 
     # --- what pages share ------------------------------------------------------------------------------------------
@@ -174,6 +194,30 @@ class Pages:
         facts = self.facts(request, "whole")
         return self.of_run(request, facts.name, "skill", *skill_page(facts, request.query_params), read=facts.read)
 
+    def refused(self, request: Request) -> Response:
+        """What was refused, and what another rule would have said."""
+        folder = self.folder(request)
+        asked = rule_asked(request.query_params)
+        with Reading.of(folder) as reading:
+            refused = not_taken(reading.read(types=NOT_TAKEN_TYPES))
+            rule: EvaluationConfig | None = None
+            found: Regated | str | None = None
+            try:
+                rule = _rule_of(reading, folder)
+                found = regated(reading, folder, asked) if asked and rule is not None else None
+            except SkillOptError as error:  # the list can be read all the same
+                found = f"{error}. {error.hint}"
+            main = refused_page(reading.run.name, refused, rule, request.query_params, found)
+            return self.of_run(request, reading.run.name, "refused", *main)
+
+    def compare(self, request: Request) -> Response:
+        """Runs beside each other."""
+        asked = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
+        folders = [self.site.folder(name) for name in asked]
+        found = [self.site.kept(folder, "compared", partial(_compared, folder)) for folder in folders]
+        names = [folder.name for folder in self.site.folders()]
+        return page("Compare", *compare_page(names, found, request.query_params), visit=self.visit(request))
+
     def cost(self, request: Request) -> Response:
         """Calls, tokens, money and time."""
         facts = self.facts(request, "story")
@@ -229,6 +273,33 @@ class Pages:
         last = request.headers.get("last-event-id")
         after = _number(last, _number(request.query_params.get("after"), 0))
         return _streamed(lambda: run_stream(folder, after))
+
+
+def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
+    """The settings of a run's gate; None for a run that has none, or whose settings are another trainer's."""
+    started = reading.started
+    if "regate" in program_of(started).refuses:
+        return None
+    return recorded_run(started, folder, recorded_settings(reading)).config.evaluation
+
+
+def _compared(folder: Path) -> Compared:
+    """What is compared of a run."""
+    with Reading.of(folder) as reading:
+        best = _best(reading)
+        tried = item_results(reading.read(types=("RolloutCompleted",), mentioning=best))
+        return Compared(
+            side=side(folder),
+            settings=settings_in(reading.read(types=SESSIONS)),
+            curve=spending_curve(reading),
+            tested=tried.test.get(best, {}),
+            types=tried.types,
+        )
+
+
+def _best(reading: Reading) -> str:
+    """The best skill's hash."""
+    return summarize(recorded.event for recorded in reading.read(types=OVERVIEW)).best.skill
 
 
 def _streamed(messages: Callable[[], AsyncIterator[str]]) -> Response:

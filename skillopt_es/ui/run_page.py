@@ -100,7 +100,8 @@ def _bar(now: Now) -> Html:
 def curve_part(facts: Facts) -> Html:
     """Validation scores by step; the marks lead to the steps' pages."""
     drawn = None if facts.summary.is_evaluation else curve_section(facts)
-    return part("curve-part", drawn)
+    more = el("p", link("Over calls, tokens, money or time, and beside other runs", "compare", run=facts.name))
+    return part("curve-part", drawn, more if drawn is not None else None)
 
 
 def latest_part(records: Sequence[Recorded]) -> Html:

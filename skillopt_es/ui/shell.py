@@ -18,6 +18,7 @@ _OF_RUN = {
     "scores": "Scores",
     "items": "Items",
     "skill": "Skill",
+    "refused": "Refused",
     "cost": "Cost",
     "events": "Events",
     "config": "Config",
@@ -81,8 +82,9 @@ def page(
 
 
 def _top() -> Html:
+    links = [link("Runs"), link("Compare", "compare")]
     live = el("span", "", id="live", role="status", class_="live")
-    return el("header", el("b", link("skillopt-es")), el("div", link("Runs"), class_="links"), live, class_="bar")
+    return el("header", el("b", link("skillopt-es")), el("div", *links, class_="links"), live, class_="bar")
 
 
 def _links(run: str, at: str | None) -> Iterable[Html]:

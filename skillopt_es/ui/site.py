@@ -23,7 +23,8 @@ T = TypeVar("T")
 Mark = tuple[object, ...]
 """What tells one state of a log from another, without reading it."""
 
-_MOST_RUNS = 6  # whose facts are kept in memory: those of a long run are large
+_MOST = {"whole": 2}  # read of so many runs is kept in memory: all of a long run is large
+_USUAL = 16
 
 
 def mark_of(folder: Path) -> Mark:
@@ -87,8 +88,9 @@ class Site:
         with self._lock:
             self._read[key] = (mark, value)
             self._read.move_to_end(key)
-            while len(self._read) > _MOST_RUNS:
-                self._read.popitem(last=False)
+            of_kind = [each for each in self._read if each[1] == what]
+            for old in of_kind[: -_MOST.get(str(what), _USUAL)]:
+                del self._read[old]
         return value
 
     def overviews(self) -> list[Overview | Unreadable]:

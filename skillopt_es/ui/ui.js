@@ -138,7 +138,11 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     history.replaceState(null, "", asked.size ? `?${asked}` : location.pathname);
     look();
   }, WAIT);
-  form.addEventListener("input", ask);
+  form.addEventListener("input", (event) => {
+    const shown = event.target.parentElement?.querySelector("output");
+    if (shown) shown.textContent = event.target.value;
+    ask();
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     ask();

@@ -148,7 +148,7 @@ DATA: dict[str, tuple[Mistake, str, str]] = {
 }
 SKILLS: dict[str, tuple[Mistake, str, str]] = {
     "missing": (missing("SKILL.md"), "SKILL.md: no such skill file", "fix env.skill_init"),
-    "folder": (config(env={"skill_init": "."}), "is a folder, and a skill is one text file", "SKILL.md"),
+    "folder": (config(env={"skill_init": "."}), "which is no part of a skill", "or its SKILL.md"),
     "not-utf-8": (file("SKILL.md", "é".encode("latin-1")), "SKILL.md: not UTF-8 text (byte 0)", "save the skill"),
 }
 

@@ -15,7 +15,7 @@ from support.in_process import Cli, called
 from support.model_server import Answer, ModelServer
 from support.ready import PATIENCE
 
-from skillopt_es.sessions.session import origin_of
+from skillopt_es.sessions.skills import origin_of
 
 
 class Endpoint:

@@ -9,8 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillopt_es.deploy.frontmatter import completed, described, is_name, own_name, problems_of
+from skillopt_es.deploy.frontmatter import completed, described, own_name, problems_of
 from skillopt_es.errors import OutputRefused
+from skillopt_es.skill.frontmatter import is_name
 from skillopt_es.skill.rewriting import frontmatter
 
 TEXT = "# Front desk\n\nAnswers questions. Use it at the desk.\n\n- One rule.\n"

@@ -14,11 +14,12 @@ from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
-from skillopt_es.events.values import Role
+from skillopt_es.events.values import Role, SkillTree
 from skillopt_es.ports import ChatModel
 from skillopt_es.sessions.accounts import FILE
 from skillopt_es.sessions.evaluation import EvaluationRequest, evaluate
-from skillopt_es.sessions.session import load_skill, start
+from skillopt_es.sessions.session import start
+from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import EXECUTORS, Session, open_data, open_executor, open_world, registered
 
 Work = Callable[[RunConfig, Path, Session], Coroutine[Any, Any, object]]
@@ -85,7 +86,7 @@ def test_a_model_that_cannot_be_opened_leaves_none_open(tmp_path: Path) -> None:
     async def opened() -> None:
         async with (
             open_data(config(tmp_path), session.world) as data,
-            open_world(data, tmp_path / "run", session),
+            open_world(data, SkillTree({"SKILL.md": ""}), tmp_path / "run", session),
         ):
             raise AssertionError("it is not to be opened")
 

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -120,6 +121,7 @@ def _nursery(warnings: str) -> socket.socket:
 def import_all() -> None:
     """What any command will need, once instead of in each."""
     import skillopt_es.cli
+    import skillopt_es.config
 
     for module in pkgutil.iter_modules(skillopt_es.cli.__path__, "skillopt_es.cli."):
         importlib.import_module(module.name)
@@ -128,6 +130,7 @@ def import_all() -> None:
             importlib.import_module(entry.module)
     for name in LATER:
         importlib.import_module(name)
+    skillopt_es.config.load_config(None)  # the defaults are parsed once in a process
 
 
 def become(
@@ -148,7 +151,26 @@ def become(
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.argv = [str(COMMAND), *words]
-    main()
+    try:
+        main()
+    except SystemExit as end:
+        leave(end)
+        raise
+
+
+def leave(end: SystemExit) -> None:
+    """
+    Ends this process as Python does, but for taking all modules apart: in a fork that copies every page of them.
+
+    Returns when somebody has to hear that the last words could not be written; Python then says so.
+    """
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    gc.collect()  # what was left open complains now
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(end.code or 0))
 
 
 def serve(door: socket.socket) -> None:

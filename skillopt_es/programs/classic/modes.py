@@ -89,6 +89,7 @@ def _edit_row(label: str, edit: Proposal) -> dict[str, Json]:
     return {
         "label": label,
         "op": edit.op,
+        **({"file": edit.file} if edit.file else {}),
         "target": edit.target,
         "content": edit.content,
         "support_count": edit.support,

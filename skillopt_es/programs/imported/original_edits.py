@@ -56,7 +56,7 @@ def _applied(text: str, edit: Edit) -> str:
             newline = text.find("\n", found + len(target))
             at = len(text) if newline < 0 else newline + 1
             return f"{text[:at]}\n{content}\n{text[at:]}"
-        case "replace" | "delete":
+        case _:  # replace and delete; the original knows no edits of whole files
             if not target.strip() or found < 0:
                 return text
             new = content if edit.op == "replace" else ""

@@ -9,14 +9,22 @@ from attrs import frozen
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
-from skillopt_es.events.values import Edit, Measured, Minibatch, SkillTree
+from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.optimizer import described, guide_section, question, skill_section, without_reply
+from skillopt_es.programs.optimizer import (
+    described,
+    guide_section,
+    question,
+    skill_section,
+    steering_section,
+    without_reply,
+)
 from skillopt_es.programs.search.credit import spoken_of
-from skillopt_es.programs.search.state import SearchState, Tried
-from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, read_patch
+from skillopt_es.programs.search.rounds import ground, parted, screened
+from skillopt_es.programs.search.state import EARNED_NOTHING, SearchState, Tried, open_step
+from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
@@ -30,11 +38,10 @@ class SearchJob:
 
 def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The question about one group, and how its answer is read."""
-    assert state.current is not None
     group, step = job.group, state.program.step
     assert step is not None
-    failing, passing = _parted(group, state, run)
-    rows, skill = state.rollouts[group.place], state.current.skill
+    failing, passing = parted(state, run, group)
+    rows, skill = state.rollouts[group.place], ground(state, run, len(step.rounds) - 1)
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
 
     def read(text: str) -> PatchReply | Unusable:
@@ -50,7 +57,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         return _proposal(group, step.number, consulted)
 
     return Asking(
-        request=_request(group, failing, passing, state, run, evidence),
+        request=_request(group, skill, failing, passing, state, run, evidence),
         read=placed_in(skill, read) if run.config.optimizer.ask_again else read,
         event=answered,
         silence_fails=True,
@@ -73,27 +80,16 @@ def _with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -
     return replace(edit, claims=spoken, claims_assumed=bool(spoken))
 
 
-def _parted(group: Minibatch, state: SearchState, run: RunData) -> tuple[list[str], list[str]]:
-    """The items of a group that failed, and those that passed."""
-    rows = state.rollouts[group.place]
-    failing = [item for item in group.items if not _passed(rows[item].outcome, run)]
-    return failing, [item for item in group.items if item not in failing]
-
-
-def _passed(outcome: object, run: RunData) -> bool:
-    return isinstance(outcome, Measured) and run.passes(outcome)
-
-
 def _request(
     group: Minibatch,
+    skill: SkillTree,
     failing: Sequence[str],
     passing: Sequence[str],
     state: SearchState,
     run: RunData,
     evidence: RecordedTexts,
 ) -> ChatRequest:
-    assert state.current is not None
-    skill, rows = state.current.skill, state.rollouts[group.place]
+    rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
 
     def blocks(title: str, items: Sequence[str]) -> str:
@@ -107,14 +103,23 @@ def _request(
         prompt="search",
         sections=(
             skill_section(skill),
-            tried_section(state.program.tried),
+            tried_section([*state.program.tried, *_lost_before(state, run)]),
             guide_section(run.started.guide),
+            steering_section(state.steering),
             blocks("Successful", passing),
             blocks("Failed", failing),
             f"At most {most_edits(len(failing))} edits: one for each kind of failure.",
         ),
-        schema=CLAIMED_SCHEMA,
+        schema=naming_files(CLAIMED_SCHEMA, skill),
     )
+
+
+def _lost_before(state: SearchState, run: RunData) -> list[Tried]:
+    """What earlier rounds of the step have dropped."""
+    step = open_step(state)
+    found = screened(state, run, earlier=len(step.rounds) - 1)
+    lost = [edit for index, each in found.items() if not each.won for edit in step.changes[index]]
+    return [Tried(step=step.number, edit=edit, why=EARNED_NOTHING) for edit in lost]
 
 
 def most_edits(failing: int) -> int:

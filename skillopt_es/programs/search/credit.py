@@ -1,43 +1,143 @@
-"""Credit: which tasks came out better under an edit, which worse, and of which it speaks. Pure."""
+"""Credit: which tasks came out better under an edit, which worse, by luck or for good, and of which it speaks. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from math import comb, factorial, prod
 
-from attrs import frozen
+from attrs import field, frozen
 
-from skillopt_es.events.values import Measured
-from skillopt_es.gate.compare import Worth
-
+MOST_LUCK = 0.05
+"""What an edit's credit may be worth as luck: how probable it may be that none of what it fixed stays fixed."""
 _ROUNDING = 1e-9
+_LUCK, _NO_LUCK = 1.0, 2.0  # before anything was drawn again: what turned did so by luck once in three times
+_MOST = 0.95
+_DRAWS_OF_A_COIN = 2  # until it falls otherwise, in the middle
+
+
+@frozen(kw_only=True)
+class Results:
+    """What one task came to, draw by draw, under the current text and under another; the first draws have turned."""
+
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+    @property
+    def gain(self) -> float:
+        """By how much the first draw of the other text is ahead."""
+        return self.after[0] - self.before[0]
+
+    @property
+    def turned(self) -> bool:
+        """Whether the two first draws differ."""
+        return abs(self.gain) > _ROUNDING
+
+    @property
+    def varied(self) -> bool:
+        """Whether a draw was nearer to what the other text had first."""
+        return any(map(self._nearer, self.before)) or not all(map(self._nearer, self.after))
+
+    @property
+    def evidence(self) -> float:
+        """How much more its draws speak for two texts that differ than for one chance under both."""
+        if not self.turned:
+            return 1.0
+        before, after = sum(map(self._nearer, self.before)), sum(map(self._nearer, self.after))
+        return _evidence(before, len(self.before), after, len(self.after))
+
+    def _nearer(self, value: float) -> bool:
+        """Whether a result is nearer to the other text's first one."""
+        return abs(value - self.after[0]) < abs(value - self.before[0])
+
+
+@lru_cache(maxsize=4096)
+def _evidence(before: int, of_before: int, after: int, of_after: int) -> float:
+    """
+    How much more the counts speak for two chances than for one: passes of each text, of so many draws.
+
+    Under each the chances may be anything, as likely; of two the other text's is the larger one.
+    """
+    a, b = before + 1, of_before - before + 1
+    all_but_one = a + b - 1
+    two = (
+        2
+        * _beta(a, b)
+        * sum(
+            comb(all_but_one, j) * _beta(after + 1 + j, of_after - after + 1 + all_but_one - j)
+            for j in range(a, all_but_one + 1)
+        )
+    )
+    return two / _beta(before + after + 1, of_before + of_after - before - after + 1)
+
+
+def _beta(a: int, b: int) -> float:
+    return factorial(a - 1) * factorial(b - 1) / factorial(a + b - 1)
+
+
+def share_of_luck(again: int, varied: int) -> float:
+    """How many of the tasks that turn do so by luck: so many came out otherwise in so many further draws."""
+    return min(_MOST, (_DRAWS_OF_A_COIN * varied + _LUCK) / (again + _LUCK + _NO_LUCK))
+
+
+def luck(share: float, evidence: float) -> float:
+    """How probable luck is, where that many turn by luck and the draws speak against it."""
+    odds = share / (1 - share) / evidence
+    return odds / (1 + odds)
 
 
 @frozen(kw_only=True)
 class Screened:
-    """The tasks that came out better under another text than under the current skill, and those that came out worse."""
+    """
+    What tasks came to that an edit was tried on alone; `share` of those that turn are thought to do so by luck.
 
-    better: frozenset[str]
-    worse: frozenset[str]
+    Of the `fickle`, which have come out in two ways before, nearly all are.
+    """
+
+    results: Mapping[str, Results] = field(factory=dict)
+    share: float = 0.0
+    fickle: frozenset[str] = frozenset()
 
     @property
-    def won(self) -> bool:
+    def better(self) -> tuple[str, ...]:
+        """The tasks that came out better, and not by luck."""
+        return tuple(item for item, each in self.results.items() if each.gain > _ROUNDING and self._stays(item))
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """The tasks that came out worse, and not by luck."""
+        return tuple(item for item, each in self.results.items() if each.gain < -_ROUNDING and self._stays(item))
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The tasks that turned, and came out otherwise when they were drawn again."""
+        return tuple(item for item, each in self.results.items() if each.turned and each.varied)
+
+    @property
+    def again(self) -> int:
+        """How many further draws of tasks that turned there were, under either text."""
+        return sum(len(each.before) + len(each.after) - 2 for each in self.results.values() if each.turned)
+
+    @property
+    def luck(self) -> float:
+        """How probable it is that all that came out better did so by luck: a useless edit has no other way."""
+        share = _MOST if self.fickle.issuperset(self.better) else self.share
+        return luck(share, prod(self.results[item].evidence for item in self.better))
+
+    @property
+    def ahead(self) -> bool:
         """Whether more came out better than worse."""
         return len(self.better) > len(self.worse)
 
+    @property
+    def won(self) -> bool:
+        """Whether it is ahead, and not by luck."""
+        return self.ahead and self.luck <= MOST_LUCK
 
-def screened(before: Mapping[str, Measured], after: Mapping[str, Measured], worth: Worth) -> Screened:
-    """What turned among the tasks that were measured under both."""
-    gains = {
-        item: worth(found.hard, found.soft) - worth(before[item].hard, before[item].soft)
-        for item, found in after.items()
-        if item in before
-    }
-    return Screened(
-        better=frozenset(item for item, gain in gains.items() if gain > _ROUNDING),
-        worse=frozenset(item for item, gain in gains.items() if gain < -_ROUNDING),
-    )
+    def _stays(self, item: str) -> bool:
+        return luck(_MOST if item in self.fickle else self.share, self.results[item].evidence) < 0.5
 
 
 _WORD = re.compile(r"\w{3,}")

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
+from typing import get_args
 
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.programs import Answered, Decision, Program, Words
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Unit, chunks
+from skillopt_es.engine.tasks import RunData, Unit
 from skillopt_es.events import catalog as events
-from skillopt_es.events.values import REFUSED_LEAK, Batch, Edit, EditReport, Json, Measured, Minibatch
+from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
 from skillopt_es.programs.optimizer import guard
 from skillopt_es.programs.search import state as search
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
-from skillopt_es.programs.search.planner import credit, drawn_batch, next_task, stop, untrusted_parts
+from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
+from skillopt_es.programs.search.rounds import groups_to_ask, next_tries, screened
 from skillopt_es.programs.search.state import Search, SearchState, kept_edits, open_step
 from skillopt_es.skill.edits import apply_edits
-
-_PASSING = 2  # solved tasks beside the failing ones of a question
 
 
 def _stop(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -39,27 +38,19 @@ def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> eve
 
 
 def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    """The failing tasks in groups of about the same size, a few solved ones beside each."""
-    step = open_step(state)
-    at = step.place.in_batch(0)
-    rows: Mapping[str, events.RolloutCompleted] = state.rollouts.get(at, {})
-    measured = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    items = [item for item in step.batch.items if item in measured]
-    # Tasks of one type stand together: several examples say more of a rule than one.
-    failing = sorted((item for item in items if not run.passes(measured[item])), key=lambda item: rows[item].task_type)
-    passing = [item for item in items if run.passes(measured[item])][:_PASSING]
-    size = run.config.gradient.minibatch_size
-    even = ceil(len(failing) / ceil(len(failing) / size)) if failing else size
-    groups = [
-        Minibatch(id=at.analyst("failure", index), kind="failure", place=at, items=(*chunk, *passing))
-        for index, chunk in enumerate(chunks(failing, even))
-    ]
-    return events.MinibatchesPlanned(step=step.number, groups=tuple(groups))
+    return events.MinibatchesPlanned(step=open_step(state).number, groups=groups_to_ask(state, run))
+
+
+def _plan_tries(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=open_step(state).number, tries=next_tries(state, run))
 
 
 def _build_alone(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """The next change, on what earlier rounds have kept."""
     step = open_step(state)
-    return _built(state, run, evidence, step.changes[len(step.alone)])
+    index = len(step.alone)
+    kept = [at for at, found in screened(state, run, earlier=step.round_of(index)).items() if found.won]
+    return _built(state, run, evidence, step.in_order([*kept, index]))
 
 
 def _build_kept(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -70,11 +61,12 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
     """The current skill with these edits; what copies a tried item is left out."""
     assert state.current is not None
     step, current = open_step(state), state.current.skill
-    rows = [state.rollouts[group.place][item] for group in step.groups or () for item in group.items]
+    rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
     watch = guard(rows, current, run, evidence)
     leaks = {edit.id: leak for edit in edits if (leak := watch.leak(edit.content))}
     close_gaps = run.config.optimizer.close_gaps
-    candidate, applied = apply_edits(current, [each for each in edits if each.id not in leaks], close_gaps=close_gaps)
+    others = [each for each in edits if each.id not in leaks]
+    candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=state.steering.pins)
     reports = {each.edit: each for each in applied}
     reports |= {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
     return events.CandidateBuilt(
@@ -87,18 +79,38 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
 
 
 def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    """The edits that have alone made more tasks better than worse."""
+    """The edits that have alone made more tasks better than worse, and not by luck."""
     step = open_step(state)
-    found = credit(state, run, step)
-    pool = tuple(edit.id for edit in step.edits if edit.id in found)
-    said = [f"{name} {_done(found[name])}" for name in pool]
-    kept = tuple(name for name in pool if found[name].won)
-    return events.EditsRanked(step=step.number, budget=None, pool=pool, chosen=kept, reasoning="; ".join(said))
+    found = screened(state, run)
+    won = {edit.id for index, each in found.items() if each.won for edit in step.changes[index]}
+    pool = tuple(edit.id for edit in step.edits)
+    earned = tuple(_credit(step.changes[index][-1].id, each) for index, each in found.items())
+    return events.EditsRanked(
+        step=step.number,
+        budget=None,
+        pool=pool,
+        chosen=tuple(name for name in pool if name in won),
+        reasoning="; ".join(f"{each.edit} {_done(each)}" for each in earned),
+        credits=earned,
+    )
 
 
-def _done(found: Screened) -> str:
-    fixed = f"fixed {', '.join(sorted(found.better))}" if found.better else "fixed nothing"
-    return f"{fixed}, broke {', '.join(sorted(found.worse))}" if found.worse else fixed
+def _credit(name: str, found: Screened) -> Credit:
+    return Credit(
+        edit=name,
+        fixed=found.better,
+        broke=found.worse,
+        varied=found.varied,
+        again=found.again,
+        tries=sum(len(each.after) for each in found.results.values()),
+    )
+
+
+def _done(credit: Credit) -> str:
+    fixed = f"fixed {', '.join(sorted(credit.fixed))}" if credit.fixed else "fixed nothing"
+    broke = f", broke {', '.join(sorted(credit.broke))}" if credit.broke else ""
+    varied = f"; {', '.join(sorted(credit.varied))} came out otherwise when drawn again" if credit.varied else ""
+    return fixed + broke + varied
 
 
 def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -135,6 +147,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "stop": _stop,
     "plan_step": _plan_step,
     "plan_questions": _plan_questions,
+    "plan_tries": _plan_tries,
     "build_alone": _build_alone,
     "build_kept": _build_kept,
     "screen": _screen,
@@ -154,7 +167,7 @@ def _position(state: SearchState) -> str:
     step = state.program.step
     if step is None:
         return f"after step {state.steps_done}" if state.program.tries else "before the first step"
-    if step.groups is None:
+    if not step.rounds:
         return f"tasks of step {step.number}"
     if not step.alone:
         return f"questions of step {step.number}"
@@ -201,6 +214,7 @@ _HANDLERS: Mapping[type[events.Event], Callable[..., SearchState]] = {
     events.SkillScored: search.scored,
     events.MinibatchesPlanned: search.grouped,
     events.PatchProposed: search.proposed,
+    events.TriesPlanned: search.tries_planned,
     events.CandidateBuilt: search.built,
     events.EditsRanked: search.ranked,
     events.CandidateGated: search.gated,
@@ -222,6 +236,7 @@ SEARCH: Program[Search] = Program(
     },
     under_way=lambda state: "" if state.program.step is None else f"step {state.program.step.number} is",
     doubts=untrusted_parts,
+    heeds=frozenset(get_args(Order)),
     words=Words(
         position=_position,
         step=lambda state: None if state.program.step is None else state.program.step.number,

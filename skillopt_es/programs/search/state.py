@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import evolve as replace
 from attrs import field, frozen
@@ -20,12 +20,14 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillScored,
     StepSkipped,
+    TriesPlanned,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Batch, Edit, Measured, Minibatch
+from skillopt_es.events.values import Batch, Edit, Measured, Minibatch, Tries
 from skillopt_es.projections.core import without_items
 from skillopt_es.projections.state import RunState
 
+EARNED_NOTHING = "alone it made no task better, or as many worse"
 _MOST_TRIED = 24  # what is older is not told any more
 
 
@@ -38,15 +40,24 @@ class Tried:
     why: str
 
 
+Change = tuple[Edit, ...]
+"""What is tried together: one edit, but for a line that is moved, which is taken out and put back."""
+
+
 @frozen(kw_only=True)
 class OpenStep:
-    """What has been collected of the step that is under way; `alone` are the texts with one change each."""
+    """
+    What has been collected of the step that is under way.
+
+    `rounds` are the groups of each round of questions; `alone` has the text with each change alone, in their order.
+    """
 
     number: int
     batch: Batch
-    groups: tuple[Minibatch, ...] | None = None
+    rounds: tuple[tuple[Minibatch, ...], ...] = ()
     patches: Mapping[str, PatchProposed] = field(factory=dict)
     alone: tuple[CandidateBuilt, ...] = ()
+    tries: tuple[Tries, ...] = ()
     ranked: EditsRanked | None = None
 
     @property
@@ -55,19 +66,45 @@ class OpenStep:
         return Place.of_step(self.number, self.number)
 
     @property
-    def edits(self) -> tuple[Edit, ...]:
-        """
-        All that was proposed, in the order in which it is applied: what is for many tasks before what is for few.
-
-        Where two rules speak of one task an agent mostly keeps to the last, which thus is the one for that task.
-        """
-        proposed = (edit for group in self.groups or () for edit in self._of(group))
-        return tuple(sorted(proposed, key=lambda edit: -(len(edit.claims) or len(self.batch.items) + 1)))
+    def groups(self) -> tuple[Minibatch, ...]:
+        """What has been asked about so far."""
+        return tuple(group for groups in self.rounds for group in groups)
 
     @property
-    def changes(self) -> tuple[tuple[Edit, ...], ...]:
-        """The edits one by one, but for a line that is moved: it is taken out and put back as one change."""
-        edits = self.edits
+    def changes(self) -> tuple[Change, ...]:
+        """All that was proposed, round by round; once there, a change keeps its number."""
+        return tuple(change for groups in self.rounds for change in self._changes_of(groups))
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """All that was proposed, in the order in which it is applied."""
+        return self.in_order(range(len(self.changes)))
+
+    def in_order(self, changes: Iterable[int]) -> tuple[Edit, ...]:
+        """
+        The edits of these changes in the order in which they are applied: for many tasks before for few.
+
+        Where two rules speak of one task an agent mostly keeps to the last, which thus is the one for that task. What
+        changes lines that an earlier round may have brought comes after all of them.
+        """
+
+        def order(index: int) -> tuple[bool, int]:
+            change = self.changes[index]
+            late = self.round_of(index) > 0 and any(edit.op != "append" for edit in change)
+            return late, -(len(change[-1].claims) or len(self.batch.items) + 1)
+
+        return tuple(edit for index in sorted(changes, key=order) for edit in self.changes[index])
+
+    def round_of(self, index: int) -> int:
+        """In which round of questions, counted from 0, a change was proposed."""
+        for number, groups in enumerate(self.rounds):
+            index -= len(self._changes_of(groups))
+            if index < 0:
+                return number
+        raise IndexError(index)
+
+    def _changes_of(self, groups: tuple[Minibatch, ...]) -> tuple[Change, ...]:
+        edits = [edit for group in groups for edit in self._of(group)]
         out = {edit.target: edit for edit in edits if edit.op == "delete"}
         back = {edit.content.strip() for edit in edits if edit.op == "append"} & set(out)
         first = [edit for edit in edits if not (edit.op == "delete" and edit.target in back)]
@@ -90,7 +127,8 @@ class Search:
     The open step, and what all steps so far have found out.
 
     `known` is each training item's last result on the way to the current skill, and `under` the hash of the text that
-    it is from; `shown` is how many batches had it.
+    it is from; `shown` is how many batches had it. `again` counts further draws of turned tasks for an edit's credit,
+    `varied` how often one did not stay so; `fickle` are those tasks.
     `tries` counts the results, `calls` those that they came from, and `questions` those to the optimizer.
     """
 
@@ -99,6 +137,9 @@ class Search:
     under: Mapping[str, str] = field(factory=dict)
     shown: Mapping[str, int] = field(factory=dict)
     tried: tuple[Tried, ...] = ()
+    again: int = 0
+    varied: int = 0
+    fickle: frozenset[str] = frozenset()
     tries: int = 0
     calls: int = 0
     questions: int = 0
@@ -147,8 +188,9 @@ def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
 
 
 def grouped(state: SearchState, event: MinibatchesPlanned) -> SearchState:
-    """What is shown to the optimizer together."""
-    return _with(state, replace(state.program, step=replace(open_step(state), groups=event.groups)))
+    """What is shown to the optimizer together, in one more round of questions."""
+    step = open_step(state)
+    return _with(state, replace(state.program, step=replace(step, rounds=(*step.rounds, event.groups))))
 
 
 def proposed(state: SearchState, event: PatchProposed) -> SearchState:
@@ -166,11 +208,21 @@ def built(state: SearchState, event: CandidateBuilt) -> SearchState:
     return _with(state, replace(state.program, step=replace(step, alone=(*step.alone, event))))
 
 
-def ranked(state: SearchState, event: EditsRanked) -> SearchState:
-    """What the screen left over; what it dropped is remembered."""
+def tries_planned(state: SearchState, event: TriesPlanned) -> SearchState:
+    """What is tried next."""
     step = open_step(state)
+    return _with(state, replace(state.program, step=replace(step, tries=(*step.tries, *event.tries))))
+
+
+def ranked(state: SearchState, event: EditsRanked) -> SearchState:
+    """What the screen left over; what it dropped is remembered, and how many turned tasks varied."""
+    step, program = open_step(state), state.program
+    again = program.again + sum(credit.again for credit in event.credits)
+    varied = program.varied + sum(len(credit.varied) for credit in event.credits)
+    fickle = program.fickle.union(*(credit.varied for credit in event.credits))
+    state = _with(state, replace(program, again=again, varied=varied, fickle=fickle))
     dropped = [edit for edit in step.edits if edit.id in event.pool and edit.id not in event.chosen]
-    state = _remembered(state, dropped, "alone it made no task better, or as many worse")
+    state = _remembered(state, dropped, EARNED_NOTHING)
     return _with(state, replace(state.program, step=replace(step, ranked=event)))
 
 
@@ -184,7 +236,9 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     kept = {edit.id for edit in kept_edits(step)}
     for index, change in enumerate(step.changes):
         if all(edit.id in kept for edit in change):
-            program = _knowing(program, state.rollouts.get(step.screen(index), {}))
+            for tries in step.tries:
+                if tries.place == step.screen(index):
+                    program = _knowing(program, state.rollouts.get(step.screen(index).drawn(tries.draw), {}))
     return _closed(_with(state, program))
 
 

@@ -1,28 +1,54 @@
-"""Credit: what came out better or worse under an edit, and of which tasks it speaks."""
+"""Credit: what came out better or worse under an edit, by luck or for good, and of which tasks it speaks."""
 
-from skillopt_es.events.values import Measured
-from skillopt_es.programs.search.credit import Screened, screened, spoken_of
+import pytest
 
-PASS, FAIL = Measured(1.0, 1.0), Measured(0.0, 0.0)
-
-
-def hard(value: float, soft: float) -> float:
-    """The hard metric."""
-    return value
+from skillopt_es.programs.search.credit import Results, Screened, luck, share_of_luck, spoken_of
 
 
-def test_what_turned_is_counted_among_the_tasks_that_were_measured_under_both() -> None:
-    """One that was never tried under the current skill says nothing."""
-    found = screened({"a": FAIL, "b": PASS, "c": FAIL}, {"a": PASS, "b": FAIL, "c": FAIL, "new": PASS}, hard)
-    assert found == Screened(better=frozenset({"a"}), worse=frozenset({"b"}))
-    assert not found.won
+def results(before: str, after: str) -> Results:
+    """The draws under both texts, a digit each."""
+    return Results(before=tuple(map(float, before)), after=tuple(map(float, after)))
 
 
-def test_as_many_worse_as_better_is_no_win() -> None:
-    """Nor is nothing at all."""
-    assert not Screened(better=frozenset("a"), worse=frozenset("b")).won
-    assert not Screened(better=frozenset(), worse=frozenset()).won
-    assert Screened(better=frozenset("ac"), worse=frozenset("b")).won
+def test_an_edit_has_won_with_more_better_than_worse() -> None:
+    """As many worse as better is no win, nor is nothing at all."""
+    better, worse, same = results("000", "111"), results("111", "000"), results("0", "0")
+    assert Screened(results={"a": better, "b": same}).better == ("a",)
+    assert Screened(results={"a": better, "b": worse, "c": better}).won
+    assert not Screened(results={"a": better, "b": worse}).won
+    assert not Screened(results={"a": same}).won
+
+
+def test_what_turned_once_is_not_enough_while_nobody_knows_whether_the_target_varies() -> None:
+    """Then it is; and of a target that varies much even more draws are not."""
+    once = {"a": results("0", "1")}
+    assert not Screened(results=once, share=share_of_luck(0, 0)).won
+    assert Screened(results=once, share=share_of_luck(6, 0)).won
+    assert not Screened(results={"a": results("00", "11")}, share=share_of_luck(6, 3)).won
+
+
+def test_further_draws_that_stay_speak_against_luck_and_one_that_does_not_for_it() -> None:
+    """By how much: the ratio of two beta integrals."""
+    assert results("0", "1").evidence == pytest.approx(2.5)
+    assert results("00", "11").evidence == pytest.approx(19 / 3)
+    assert results("01", "1").evidence < results("0", "1").evidence
+    assert results("1", "0").evidence == pytest.approx(2.5)  # worse, as certain as better
+    assert luck(1 / 3, 2.5) == pytest.approx(1 / 6)
+
+
+def test_a_task_that_came_out_in_two_ways_before_gives_no_credit() -> None:
+    """However the share of luck is."""
+    once = {"a": results("0", "1")}
+    assert not Screened(results=once, share=0.01, fickle=frozenset("a")).won
+    assert results("01", "1").varied
+    assert not results("00", "11").varied
+
+
+def test_parts_of_a_point_turn_like_whole_ones() -> None:
+    """A draw is nearer to the one or to the other first result."""
+    found = Results(before=(0.2, 0.3), after=(0.6, 0.25))
+    assert found.turned
+    assert found.varied
 
 
 def test_a_text_speaks_of_the_tasks_that_share_a_rare_word_with_it() -> None:

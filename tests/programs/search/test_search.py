@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from skillopt_es.events.catalog import (
     EditsRanked,
     EpochPlanned,
     Event,
+    MinibatchesPlanned,
     PatchProposed,
     StepSkipped,
     TrainingStopped,
@@ -63,7 +66,12 @@ def grader(answer: str, item: dict[str, str]) -> bool:
 
 
 def searched(
-    folder: Path, *, program: str = "search", teach: Callable[[so.ChatRequest], str] | None = None, **settings: object
+    folder: Path,
+    *,
+    program: str = "search",
+    teach: Callable[[so.ChatRequest], str] | None = None,
+    agent: Callable[[so.ChatRequest], str] = agent,
+    **settings: object,
 ) -> so.Run:
     """A run in the world, with an optimizer that says what it claims unless there is another."""
     rows = []
@@ -178,3 +186,62 @@ def test_it_learns_more_than_classic_from_the_same_calls(tmp_path: Path) -> None
         values[program] = run.summary().best.value
     assert values["search"] >= 0.75
     assert values["search"] >= values["classic"] + 0.1
+
+
+def test_what_is_not_fixed_is_asked_about_again_in_the_same_step(tmp_path: Path) -> None:
+    """With what was kept in the skill, what was dropped among the refused, and no task tried anew for it."""
+    asked: list[str] = []
+
+    def one_at_a_time(request: so.ChatRequest) -> str:
+        asked.append(request.messages[-1].content)
+        kinds = sorted(failed_in(request))
+        said = [f"RULE {kinds[0]} {kinds[0][::-1]}", *(f"RULE {kind} wrong" for kind in kinds[1:2])]
+        return json.dumps({"edits": [{"op": "append", "content": content} for content in said]})
+
+    run = searched(tmp_path, teach=one_at_a_time, **{"budget.max_calls": 70, "search.rounds": 2})
+    first, second = of_type(run, MinibatchesPlanned)[:2]
+    assert (first.step, second.step) == (1, 1)
+    assert not {group.id for group in first.groups} & {group.id for group in second.groups}
+    assert {group.place for group in second.groups} == {"e1/s1/b0"}
+    [credited] = [event for event in of_type(run, EditsRanked) if event.step == 1]
+    assert len(credited.chosen) > len(first.groups)
+    later = asked[len(first.groups)]
+    assert "RULE kind" in later.partition("## Failed trajectories")[0].partition("refused before")[0]
+    assert "wrong" in later.partition("refused before")[2]
+
+
+def test_a_target_that_never_varies_is_drawn_again_a_few_times_in_all(tmp_path: Path) -> None:
+    """And not at all where that is switched off."""
+
+    def further(run: so.Run) -> int:
+        return sum(credit.again for event in of_type(run, EditsRanked) for credit in event.credits)
+
+    run = searched(tmp_path)
+    assert 0 < further(run) <= 8
+    assert not any(credit.varied for event in of_type(run, EditsRanked) for credit in event.credits)
+    (tmp_path / "off").mkdir()
+    assert further(searched(tmp_path / "off", **{"search.draw_again": False})) == 0
+
+
+def test_luck_earns_no_credit(tmp_path: Path) -> None:
+    """A target that answers by the toss of a coin takes next to none of the edits that do nothing."""
+
+    def tossing(request: so.ChatRequest) -> str:
+        seen[request.messages[0].content, request.messages[-1].content] += 1
+        times = seen[request.messages[0].content, request.messages[-1].content]
+        kind, word = request.messages[-1].content.split()[-2:]
+        heads = random.Random(f"{request.messages[0].content} {word} {times}").random() < 0.5
+        return f"{word}-{kind[::-1] if heads else 'none'}"
+
+    def useless(request: so.ChatRequest) -> str:
+        rows = failed_in(request).items()
+        edits = [{"op": "append", "content": f"Mind {kind}.", "items": items} for kind, items in rows]
+        return json.dumps({"edits": edits})
+
+    seen: Counter[tuple[str, str]] = Counter()
+    run = searched(tmp_path, agent=tossing, teach=useless, **{"train.patience": 6})
+    proposed = sum(len(event.pool) for event in of_type(run, EditsRanked))
+    taken = run.skill("best").text.count("Mind")
+    assert proposed > 20
+    assert taken <= 0.05 * proposed
+    assert any(credit.varied for event in of_type(run, EditsRanked) for credit in event.credits)

@@ -1,0 +1,201 @@
+"""
+How a target opens skills: the tools that it is offered, the answers that it gets, and what it has opened.
+
+The trainer answers these tools itself, between the environment and the model. An environment sees only the replies that
+ask for none of them, so it needs no code for skills; what was opened is put back before the next question.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from attrs import define, evolve, field, frozen
+
+from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.ports import ChatReply, Message, Tool, ToolCall
+from skillopt_es.skill.folders import (
+    always_shown,
+    entries_of,
+    entry_of,
+    ids_of,
+    index_of,
+    listing_of,
+    main_file,
+    skill_of,
+)
+
+MOST_ROUNDS = 6
+"""How often in a row a target may ask for skills before it has to answer."""
+
+_STRING: Mapping[str, Json] = {"type": "string"}
+LIST = Tool(
+    name="skills_list",
+    description="Lists your skills with their descriptions, or those of them that have all the words of `query`.",
+    parameters={"type": "object", "properties": {"query": {"type": "string"}}, "required": []},
+)
+VIEW = Tool(
+    name="skill_view",
+    description="Opens a skill: how tasks of its kind are done. With `file_path` it opens one of its other files.",
+    parameters={
+        "type": "object",
+        "properties": {"skill_id": {"type": "string"}, "file_path": {"type": "string"}},
+        "required": ["skill_id"],
+    },
+)
+# A server's name may stand before a tool's: skills---skill_view, mcp__skills__skill_view, skills.skill_view.
+_NAME = re.compile(r"(?:.*(?:-{3}|__|[./:]))?(skills_list|skill_view)", re.DOTALL)
+
+
+def tool_named(name: str) -> str:
+    """Which of the two tools a name means, with or without a server's name before it; empty for any other."""
+    found = _NAME.fullmatch(name.strip())
+    return found[1] if found else ""
+
+
+@frozen
+class _Told:
+    """What a tool answers, and the file that was opened by it."""
+
+    said: Mapping[str, Json]
+    viewed: str = ""
+
+    @property
+    def text(self) -> str:
+        """The answer as the model reads it."""
+        return json.dumps(self.said, ensure_ascii=False)
+
+
+def _error(why: str) -> _Told:
+    return _Told({"error": why})
+
+
+def _answer(tree: SkillTree, call: ToolCall) -> _Told:
+    """The answer to one request; what cannot be understood is answered by what is wrong with it."""
+    tool = tool_named(call.name)
+    if not tool:
+        return _error(f"there is no tool {call.name!r}; there are skills_list and skill_view")
+    try:
+        given = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return _error("the arguments are not JSON")
+    if not isinstance(given, dict):
+        return _error("the arguments are not a JSON object")
+    return _listed(tree, given) if tool == LIST.name else _opened(tree, given)
+
+
+def _listed(tree: SkillTree, given: Mapping[str, Json]) -> _Told:
+    query = given.get("query")
+    words = query.casefold().split() if isinstance(query, str) else []
+    rows: list[Json] = [
+        {"skill_id": each.id, "description": each.description}
+        for each in entries_of(tree)
+        if all(word in f"{each.id} {each.description}".casefold() for word in words)
+    ]
+    return _Told({"skills": rows})
+
+
+def _opened(tree: SkillTree, given: Mapping[str, Json]) -> _Told:
+    skill, file = given.get("skill_id"), given.get("file_path")
+    if not isinstance(skill, str) or not skill.strip():
+        return _error("skill_id is missing: it is the name of a skill")
+    skill = skill.strip()
+    if skill not in ids_of(tree):
+        return _error(f"there is no skill {skill!r}; there are: {', '.join(ids_of(tree))}")
+    named = file.strip() if isinstance(file, str) else ""
+    # Some models name a file from the folder of all skills on.
+    path = named if named.startswith(f"{skill}/") else f"{skill}/{named}"
+    if not named or path == main_file(skill):
+        entry = entry_of(tree, skill)
+        others: list[Json] = [each.partition("/")[2] for each in entry.others]
+        said: dict[str, Json] = {"skill_id": skill, "content": entry.body}
+        return _Told(said | ({"files": others} if others else {}), main_file(skill))
+    if path not in tree.files:
+        return _error(f"{skill} has no file {named!r}")
+    return _Told({"skill_id": skill, "file_path": path.partition("/")[2], "content": tree.files[path]}, path)
+
+
+@frozen
+class _Visit:
+    """
+    What was asked of the skills and answered, after so many of the environment's own messages.
+
+    Where the target asked for tools of the environment in the same reply, that reply is the environment's next message.
+    """
+
+    before: tuple[Message, ...]
+    messages: tuple[Message, ...]
+    instead: bool = False
+
+
+@define
+class Shelf:
+    """The skills of one attempt, and what the target has opened of them."""
+
+    tree: SkillTree
+    visits: list[_Visit] = field(factory=list)
+    viewed: list[str] = field(factory=list)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the target is offered; nothing where there is nothing to open."""
+        return (LIST, VIEW) if listing_of(self.tree) else ()
+
+    @property
+    def injected(self) -> tuple[str, ...]:
+        """The files that it is shown without asking."""
+        return always_shown(self.tree)
+
+    @property
+    def shown(self) -> SkillTree:
+        """What an environment puts before the target: the names and descriptions, as if they were one document."""
+        return SkillTree(files={"SKILL.md": index_of(self.tree)})
+
+    def told(self, messages: Sequence[Message]) -> list[Message]:
+        """The environment's messages with what was opened before, where it was opened."""
+        self.visits = [each for each in self.visits if tuple(messages[: len(each.before)]) == each.before]
+        whole = list(messages)
+        # From the last to the first, so that places do not shift.
+        for visit in reversed(self.visits):
+            at = len(visit.before)
+            whole[at : at + visit.instead] = visit.messages
+        return whole
+
+    def asked(self, own: Sequence[Message], reply: ChatReply, theirs: frozenset[str]) -> tuple[list[Message], bool]:
+        """
+        What follows a reply that asks for skills, and whether the target is to be asked on; nothing for another reply.
+
+        `theirs` are the names of the environment's own tools, which it answers itself.
+        """
+        calls = [call for call in reply.tool_calls if call.name not in theirs]
+        if reply.finish != "tools" or not calls:
+            return [], False
+        mixed = len(calls) < len(reply.tool_calls)
+        answers = []
+        for call in calls:
+            told = _answer(self.tree, call)
+            if told.viewed and told.viewed not in self.viewed:
+                self.viewed.append(told.viewed)
+            answers.append(Message("tool", told.text, tool_call_id=call.id))
+        said = [Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers]
+        last = self.visits[-1] if self.visits else None
+        if last is not None and not last.instead and last.before == tuple(own):
+            self.visits[-1] = evolve(last, messages=(*last.messages, *said), instead=mixed)
+        else:
+            self.visits.append(_Visit(tuple(own), tuple(said), instead=mixed))
+        return said, not mixed
+
+
+def left_to(reply: ChatReply, theirs: frozenset[str]) -> ChatReply:
+    """The reply as the environment sees it: without what was asked of the skills."""
+    calls = tuple(call for call in reply.tool_calls if call.name in theirs)
+    if reply.finish != "tools" or len(calls) == len(reply.tool_calls):
+        return reply
+    return evolve(reply, tool_calls=calls, finish="tools" if calls else "stop")
+
+
+def opened_words(viewed: Sequence[str]) -> str:
+    """What a trajectory says of the skills that were opened; not their text, which its reader has."""
+    names = [skill_of(path) if path == main_file(skill_of(path)) else path for path in viewed]
+    return f"[skill_view] opened {', '.join(names)}" if names else "[skill_view] opened no skill"

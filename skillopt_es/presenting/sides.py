@@ -1,0 +1,57 @@
+"""One run of a comparison in words and numbers, by the label of its row, for the command and for pages."""
+
+from __future__ import annotations
+
+from skillopt_es.audit.side_by_side import Side
+from skillopt_es.events.values import Score
+from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
+from skillopt_es.projections.usage import together
+
+
+def column(each: Side) -> dict[str, str]:
+    """One run's cells, by the label of their row."""
+    cells = {
+        "status": each.status,
+        "fork of": "" if each.forked is None else f"{each.forked.parent} after event {each.forked.seq:,}",
+        "changed": "" if each.forked is None else shown_settings(each.forked.overrides),
+        "steps": f"{each.step} of {each.steps}",
+        "accepted": str(each.accepted),
+        "rejected": str(each.rejected),
+        "indecisive": str(each.indecisive) if each.indecisive else "",
+        "skipped": str(each.skipped),
+        "unknown": str(each.unknown) if each.unknown else "",
+        "gate metric": each.metric or "-",
+        "best value": shown_value(each.value),
+    }
+    for name, score in scores_of(each).items():
+        cells[f"{name} hard"] = shown_value(None if score is None else score.hard)
+        cells[f"{name} soft"] = shown_value(None if score is None else score.soft)
+    return cells | _used(each) | {"time": "-" if each.seconds is None else shown_seconds(each.seconds)}
+
+
+def _used(each: Side) -> dict[str, str]:
+    if each.spent is None:
+        counts = None if each.there is None else together(each.there.by_stage.values())
+        known = (None, None, None) if counts is None else (counts.calls, counts.input_tokens, counts.output_tokens)
+        part = "" if each.there is None or each.there.whole else "+"
+        calls, read, written = ("-" if count is None else f"{count:,}{part}" for count in known)
+        return {"calls": calls, "calls of parent": "", "tokens in": read, "tokens out": written, "cost": "-"}
+    used, total = each.spent, each.spent.usage.total
+    return {
+        "calls": f"{total.calls:,}",
+        "calls of parent": f"{used.inherited:,}" if used.inherited else "",
+        "tokens in": shown_tokens(total.input),
+        "tokens out": shown_tokens(total.output),
+        "cost": f"{used.currency} {shown_cost(total.cost)}" if used.currency else "-",
+    }
+
+
+def scores_of(each: Side) -> dict[str, Score | None]:
+    """Its scores on validation and test items, by what was measured."""
+    return {
+        "initial": each.baseline,
+        "best": each.best,
+        "test initial": each.test_initial,
+        "test best": each.test_best,
+        "test final": each.test_final,
+    }

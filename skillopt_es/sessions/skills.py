@@ -1,0 +1,199 @@
+"""The skill, or the folder of skills, that a run begins with or an evaluation scores: read from files, and checked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from skillopt_es.config import RunConfig
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.values import SkillTree
+from skillopt_es.ports import ChatModel, Environment, opens_skills, provided
+from skillopt_es.skill.folders import EMPTY, MOST_FILE, MOST_FILES, MOST_SKILLS, SKILL_FILE, problem_of
+
+# How the original names its released skills, and those in its result folders.
+_RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
+_STEP = re.compile(r"skill_v0*(?P<step>\d+)\.md")
+# What is no part of a skill: version control, caches, and what an export says of where a skill comes from.
+_LEFT_OUT = frozenset({".git", "__pycache__", ".DS_Store", "PROVENANCE.json", ".skillopt-es-receipt.json"})
+_MOST_BYTES = 4 * MOST_FILE  # a character has four bytes at most
+
+
+def first_skill(config: RunConfig, *, folder: bool) -> tuple[SkillTree, tuple[str, ...]]:
+    """What a run begins with, and notes about how it was read; `folder` says that its program trains several skills."""
+    if not config.env.skill_init:
+        what = "no skills" if folder else "an empty skill"
+        empty = EMPTY if folder else SkillTree(files={SKILL_FILE: ""})
+        return empty, (f"env.skill_init is empty: started from {what}",)
+    skill, notes = load_skill(config)
+    place, program = config.place("env.skill_init"), config.train.program
+    if folder and not skill.is_folder:
+        raise ConfigError(
+            f"{place}env.skill_init is one skill, and train.program {program!r} trains a folder of skills",
+            hint="name the folder that the skill's own folder lies in, or train it with train.program: classic",
+        )
+    if skill.is_folder and not folder:
+        raise ConfigError(
+            f"{place}env.skill_init is a folder of skills, and train.program {program!r} trains one skill",
+            hint="train the folder with train.program: skills, or name one of its skills",
+        )
+    return skill, notes
+
+
+def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
+    """What env.skill_init names, a file or a folder, and notes about how it was read; an empty skill for nothing."""
+    if not config.env.skill_init:
+        return first_skill(config, folder=False)
+    path = config.path(config.env.skill_init)
+    if path.is_dir():
+        _check_apart(path, config)
+        return _folder(path)
+    text, origin = read_skill(path), origin_of(path)
+    text, ended = _plain(text, path.name)
+    return SkillTree(files={path.name: text}, main=path.name), (*((origin,) if origin else ()), *ended)
+
+
+def read_skill(path: Path) -> str:
+    """A skill file's text; raises DataError saying what is wrong with it."""
+    try:
+        # As bytes: reading it as text would change its line ends, and nobody would be told.
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: no such skill file", hint="fix env.skill_init, or leave it empty to start from nothing"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def check_opening(skill: SkillTree, model: ChatModel, environment: Environment) -> None:
+    """Raises ConfigError where a folder of skills could not be opened: by this target, or in this environment."""
+    if not skill.is_folder:
+        return
+    if not opens_skills(environment):
+        raise ConfigError(
+            f"env.name is {environment.name!r}, where the target cannot open skills",
+            hint="a folder of skills is for environments that say so: tasks and searchqa do",
+        )
+    missing = sorted({"messages", "tools"} - provided(model))
+    if missing:
+        raise ConfigError(
+            f"a folder of skills is opened with tools, and the target model ({model.identity}) offers no "
+            f"{' and no '.join(missing)}",
+            hint="choose another model.target_backend",
+        )
+
+
+# --- folders -------------------------------------------------------------------------------------------------------
+
+
+def _folder(path: Path) -> tuple[SkillTree, tuple[str, ...]]:
+    """One skill with all its files where the folder has a SKILL.md, else the skills in its folders."""
+    main = SKILL_FILE if (path / SKILL_FILE).is_file() else ""
+    notes: list[str] = []
+    files: dict[str, str] = {}
+    for file in _files(path):
+        name = file.relative_to(path).as_posix()
+        if not main and "/" not in name:
+            notes.append(f"{name} belongs to no skill, and was left out")
+            continue
+        if file.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{file}: a file of a skill has {MOST_FILE:,} characters at most", hint="make it shorter")
+        files[name], ended = _plain(_text(file), name)
+        notes += ended
+        _check_number(path, files, main)
+    tree = SkillTree(files=files, main=main)
+    problem = "" if main else problem_of(tree)
+    if problem:
+        raise DataError(f"{path}: {problem}", hint="agents could not load it; fix the skill")
+    return tree, tuple(notes)
+
+
+def _check_apart(path: Path, config: RunConfig) -> None:
+    """Raises DataError for a folder with the run's own files in it: with the tasks it would hold their answers."""
+    named = {key: getattr(config.env, key) for key in ("data_path", "split_dir")}
+    own = {"the config": Path(config.folder), **{f"env.{key}": config.path(at) for key, at in named.items() if at}}
+    for what, place in own.items():
+        if place.resolve().is_relative_to(path):
+            raise DataError(
+                f"{path} holds {what} ({place}), which is no part of a skill",
+                hint="name a folder that holds the skill and nothing else, or its SKILL.md",
+            )
+
+
+def _check_number(path: Path, files: dict[str, str], main: str) -> None:
+    """Raises DataError as soon as there are too many: nobody waits until a large folder has been read."""
+    if main and len(files) > MOST_FILES:
+        raise DataError(f"{path}: a skill has {MOST_FILES} files at most", hint="name the folder of one skill")
+    skills = {name.partition("/")[0] for name in files}
+    if not main and len(skills) > MOST_SKILLS:
+        raise DataError(
+            f"{path}: there are more than {MOST_SKILLS} skills, and an agent can choose among {MOST_SKILLS} at most",
+            hint="train a part of them, in a folder of their own",
+        )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files of a folder in the order of their paths; raises DataError for a link that leads out of it."""
+    root = folder.resolve()
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in _LEFT_OUT)
+        for name in sorted([*names, *folders]):
+            file = Path(at, name)
+            if name in _LEFT_OUT or name.endswith(".pyc"):
+                continue
+            if file.is_symlink():
+                if not file.resolve().is_relative_to(root):
+                    raise DataError(
+                        f"{file}: this link leads out of {folder}", hint="put a copy of what it names in its place"
+                    )
+                if file.is_dir():
+                    raise DataError(f"{file}: a link to a folder", hint="put a copy of the folder in its place")
+            if name in names:
+                yield file
+
+
+def _text(file: Path) -> str:
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{file}: not text, and a skill holds nothing else", hint="take it out") from None
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from None
+    if "\x00" in text:
+        raise DataError(f"{file}: not text, and a skill holds nothing else", hint="take it out")
+    return text
+
+
+def _plain(text: str, name: str) -> tuple[str, tuple[str, ...]]:
+    """The text with line ends as everything here has them, and a note where it had others."""
+    if "\r" not in text:
+        return text, ()
+    return text.replace("\r\n", "\n").replace("\r", "\n"), (f"{name}: line ends were made \\n",)
+
+
+# --- where a skill comes from --------------------------------------------------------------------------------------
+
+
+def origin_of(path: Path) -> str:
+    """One sentence without the names of folders above; empty where nothing is known."""
+    path = path.resolve()
+    folder, above = path.parent, path.parent.parent
+    released = _RELEASED.fullmatch(path.name)
+    if released and above.name == "ckpt":
+        return f"{path.name} was released with SkillOpt for {folder.name}, trained with {released['model']}"
+    if path.name == "best_skill.md" and _is_result(folder):
+        return f"{path.name} is the best skill of the SkillOpt results in {folder.name}"
+    step = _STEP.fullmatch(path.name)
+    if step and folder.name == "skills" and _is_result(above):
+        when = f"after step {step['step']}" if int(step["step"]) else "at the beginning"
+        return f"{path.name} is the skill {when} of the SkillOpt results in {above.name}"
+    return ""
+
+
+def _is_result(folder: Path) -> bool:
+    return (folder / "history.json").is_file() and (folder / "skills").is_dir()

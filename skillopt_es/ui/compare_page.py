@@ -1,0 +1,165 @@
+"""Runs and forks beside each other: what differs in their settings first, then curves, outcomes and paired tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
+
+from attrs import frozen
+
+from skillopt_es.audit.side_by_side import Side
+from skillopt_es.audit.spending_curve import SpendingCurve
+from skillopt_es.counting import counted
+from skillopt_es.events.values import Json
+from skillopt_es.presenting.claims import noise_words
+from skillopt_es.presenting.numbers import change
+from skillopt_es.presenting.sides import column
+from skillopt_es.presenting.words import listed
+from skillopt_es.projections.intervals import paired
+from skillopt_es.projections.item_results import Results
+from skillopt_es.report.html import DASH, Child, Html, el, join, note, prose, row, section, table
+from skillopt_es.report.settings import shown
+from skillopt_es.runs.run_settings import Settings, shareable
+from skillopt_es.ui.overlay import AXES, overlay, usual_axis
+from skillopt_es.ui.shell import choice, hidden, link, part
+
+MOST_RUNS = 8
+_SEEDS = frozenset({"train.seed", "env.split_seed"})
+
+
+@frozen(kw_only=True)
+class Compared:
+    """One run: its outcome, its settings, its curve, and the results of its best skill on the test items."""
+
+    side: Side
+    settings: Settings
+    curve: SpendingCurve
+    tested: Results
+    types: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.side.name
+
+
+def choosing(names: Sequence[str], chosen: Sequence[str]) -> Html:
+    """The form in which runs are chosen."""
+    boxes = [
+        el("label", el("input", type="checkbox", name="run", value=name, checked=name in chosen), " ", name)
+        for name in names
+    ]
+    return el(
+        "form",
+        el("fieldset", el("legend", f"Runs, at most {MOST_RUNS}"), el("div", *boxes, class_="boxes")),
+        el("button", "Compare", type="submit"),
+        method="get",
+        action="/compare",
+    )
+
+
+def compare_page(names: Sequence[str], found: Sequence[Compared], query: Mapping[str, str]) -> list[Html]:
+    """The form, and what the chosen runs have and have not in common."""
+    chosen = [each.name for each in found]
+    form = choosing(names, chosen)
+    if not found:
+        return [el("h1", "Compare runs"), form]
+    over = query.get("over", "")
+    over = over if over in AXES else usual_axis([each.curve for each in found])
+    which = "current" if query.get("which") == "current" else "best"
+    parts: list[Child] = [
+        _differences(found),
+        _curves(found, over, which),
+        _outcomes(found),
+        section("Test items, in pairs", *_pairs(found), name="pairs"),
+    ]
+    title = el("h1", "Compare ", join([listed(chosen)]))
+    return [title, el("details", el("summary", "Other runs"), form), part("compared", *parts)]
+
+
+def _differences(found: Sequence[Compared]) -> Html:
+    """The settings that are not the same in all of them."""
+    settings = [shareable(each.settings) for each in found]
+    keys = sorted({key for each in settings for key in each})
+    unlike = [key for key in keys if len({_said(each, key) for each in settings}) > 1]
+    if len(found) < 2:
+        return section("Settings", note("One run alone differs from nothing."), name="settings")
+    if not unlike:
+        return section("Settings that differ", note("All settings are the same."), name="settings")
+    rows = [row(key, [(el("code", _said(each, key)), False) for each in settings]) for key in unlike]
+    headers = [("key", False), *((each.name, False) for each in found)]
+    body = table(f"{counted(len(unlike), 'setting')} of {len(keys)}", headers, rows, kind="config")
+    return section("Settings that differ", body, _repeats(found, unlike), name="settings")
+
+
+def _said(settings: Mapping[str, Json], key: str) -> str:
+    return shown(settings[key]) if key in settings else DASH
+
+
+def _repeats(found: Sequence[Compared], unlike: Sequence[str]) -> Html | None:
+    """Runs that differ by their seed alone, with the spread of their scores."""
+
+    def alike(each: Compared) -> str:
+        return repr([_said(each.settings, key) for key in unlike if key not in _SEEDS])
+
+    said = []
+    for _, members in groupby(sorted(found, key=alike), key=alike):
+        group = list(members)
+        scores = [each.side.test_best.hard for each in group if each.side.test_best is not None]
+        if len(group) > 1 and scores:
+            names = listed([each.name for each in group])
+            spread = f"from {min(scores):.4f} to {max(scores):.4f}, mean {fmean(scores):.4f}"
+            said.append(el("li", f"{names} repeat each other with another seed: best on test {spread}."))
+    return el("ul", *said) if said else None
+
+
+def _curves(found: Sequence[Compared], over: str, which: str) -> Html:
+    form = el(
+        "form",
+        *(each for one in found for each in hidden({"run": one.name})),
+        choice("Over", "over", {name: axis.words for name, axis in AXES.items()}, over),
+        choice("Skill", "which", {"best": "the best so far", "current": "the current one"}, which),
+        el("button", "Show", type="submit"),
+        method="get",
+        action="/compare",
+        class_="filters",
+        data_live="compared",
+    )
+    said = note(
+        "Scores on validation items, which chose these skills: they flatter them. The numbers at which two runs differ "
+        "by more than chance are those of the test items below."
+    )
+    return section("Score over what was used", form, overlay([each.curve for each in found], over, which), said,
+                   name="curves")  # fmt: skip
+
+
+def _outcomes(found: Sequence[Compared]) -> Html:
+    columns = [column(each.side) for each in found]
+    labels = [label for label in columns[0] if any(each[label] not in ("", "-") for each in columns)]
+    rows = [row(label, [(each[label], True) for each in columns]) for label in labels]
+    headers = [("", False), *((each.name, True) for each in found)]
+    links = el("p", *(link(each.name, "run", each.name) for each in found), class_="links")
+    metrics = {each.side.metric for each in found if each.side.metric is not None}
+    rules = (
+        note("The gates' values are by different rules and cannot be compared; hard and soft scores can.")
+        if len(metrics) > 1
+        else None
+    )
+    return section("Outcomes", table("Runs side by side", headers, rows), rules, links, name="outcomes")
+
+
+def _pairs(found: Sequence[Compared]) -> Iterator[Html]:
+    """Each further run's best skill against the first one's, by the test items that both were measured on."""
+    first, *others = found
+    if not others:
+        yield note("There is nothing to compare it with.")
+    for other in others:
+        pair = paired(first.tested, other.tested, other.types)
+        lead = f"{other.name} against {first.name}"
+        if pair is None:
+            yield el("p", f"{lead}: no test item was measured under both best skills.")
+            continue
+        turned = f"{len(pair.won)} won and {len(pair.lost)} lost of {counted(pair.items, 'item')}"
+        by = change((len(pair.won) - len(pair.lost)) / pair.items)
+        yield el("p", prose(f"{lead}: {turned}, {by} in items: {noise_words(pair)}."))

@@ -1,0 +1,108 @@
+"""How a target opens skills: what it is answered, what counts as opened, and what an environment sees of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.skills import folder, skill
+
+from skillopt_es.engine.skill_tools import LIST, VIEW, Shelf, left_to, opened_words, tool_named
+from skillopt_es.events.values import SkillTree
+from skillopt_es.ports import ChatReply, Message, ToolCall
+
+TREE = SkillTree(
+    {
+        **folder(money=skill("money", "Sums."), house=skill("house", more="always: true\n")).files,
+        "money/references/codes.md": "EUR",
+        "moneybox/SKILL.md": skill("moneybox", "Savings."),
+    },
+    main="",
+)
+ASKED = (Message("system", "s"), Message("user", "u"))
+
+
+def wants(*calls: tuple[str, str]) -> ChatReply:
+    """A reply that asks for tools."""
+    return ChatReply(
+        text="",
+        finish="tools",
+        tool_calls=tuple(ToolCall(f"c{number}", *call) for number, call in enumerate(calls)),
+    )
+
+
+def answers(shelf: Shelf, *calls: tuple[str, str]) -> list[dict[str, object]]:
+    """What is said to some requests."""
+    said, _ = shelf.asked(ASKED, wants(*calls), frozenset())
+    return [json.loads(message.content) for message in said if message.role == "tool"]
+
+
+def test_a_tool_is_known_with_and_without_its_servers_name() -> None:
+    """As models are given it, and as servers call it."""
+    for name in ("skill_view", "skills---skill_view", "mcp__skills__skill_view", "skills.skill_view", "a/skill_view"):
+        assert tool_named(name) == "skill_view"
+    assert [tool_named(name) for name in ("my_skill_view", "skill_views", "")] == ["", "", ""]
+
+
+def test_a_skill_is_opened_without_its_frontmatter_and_its_files_one_by_one() -> None:
+    """The files are named in the first answer."""
+    shelf = Shelf(TREE)
+    assert shelf.tools == (LIST, VIEW)
+    [listed, one, codes] = answers(
+        shelf,
+        ("skills_list", '{"query": "sum"}'),
+        ("skills---skill_view", '{"skill_id": "money"}'),
+        ("skill_view", '{"skill_id": "money", "file_path": "references/codes.md"}'),
+    )
+    assert listed == {"skills": [{"skill_id": "money", "description": "Sums."}]}
+    assert one == {"skill_id": "money", "content": "- a rule", "files": ["references/codes.md"]}
+    assert codes["content"] == "EUR"
+    answers(shelf, ("skill_view", '{"skill_id": "money"}'))
+    assert shelf.viewed == ["money/SKILL.md", "money/references/codes.md"]
+    assert shelf.injected == ("house/SKILL.md",)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("skill_view", "{", "the arguments are not JSON"),
+        ("skill_view", "[1]", "the arguments are not a JSON object"),
+        ("skill_view", "", "skill_id is missing"),
+        ("skill_view", '{"skill_id": " "}', "skill_id is missing"),
+        ("skill_view", '{"skill_id": 7}', "skill_id is missing"),
+        ("skill_view", '{"skill_id": "dates"}', "there is no skill 'dates'; there are: house, money, moneybox"),
+        ("skill_view", '{"skill_id": "money", "file_path": "../moneybox/SKILL.md"}', "money has no file"),
+        ("skill_view", '{"skill_id": "../money"}', "there is no skill"),
+        ("skill_manage", '{"action": "delete", "skill_id": "money"}', "there is no tool 'skill_manage'"),
+    ],
+)
+def test_what_cannot_be_understood_is_answered_and_opens_nothing(name: str, arguments: str, said: str) -> None:
+    """A sibling whose name begins alike is another skill."""
+    shelf = Shelf(TREE)
+    [found] = answers(shelf, (name, arguments))
+    assert said in str(found["error"])
+    assert (shelf.viewed, opened_words(shelf.viewed)) == ([], "[skill_view] opened no skill")
+
+
+def test_what_was_opened_stands_where_it_was_opened_when_an_environment_asks_on() -> None:
+    """It sees its own messages alone; where it begins anew, nothing is put back."""
+    shelf = Shelf(TREE)
+    said, goes_on = shelf.asked(ASKED, wants(("skill_view", '{"skill_id": "money"}')), frozenset())
+    assert goes_on
+    longer = [*ASKED, Message("assistant", "a"), Message("user", "check")]
+    assert shelf.told(longer) == [*ASKED, *said, *longer[2:]]
+    assert shelf.told([Message("user", "other")]) == [Message("user", "other")]
+
+
+def test_a_reply_that_asks_for_both_is_shared() -> None:
+    """The environment answers its own tools; the model later sees one reply with all answers."""
+    shelf, own = Shelf(TREE), frozenset({"grep"})
+    reply = wants(("skill_view", '{"skill_id": "money"}'), ("grep", "{}"))
+    said, goes_on = shelf.asked(ASKED, reply, own)
+    seen = left_to(reply, own)
+    assert (goes_on, seen.finish, [call.name for call in seen.tool_calls]) == (False, "tools", ["grep"])
+    found = Message("tool", "hit", tool_call_id="c1")
+    told = shelf.told([*ASKED, Message("assistant", "", tool_calls=seen.tool_calls), found])
+    assert told == [*ASKED, *said, found]
+    assert [each.tool_call_id for each in told if each.role == "tool"] == ["c0", "c1"]
+    assert left_to(wants(("skill_view", "{}")), own).finish == "stop"

@@ -1,0 +1,154 @@
+"""Folders read as one skill or as several, what is refused before anything is paid for, and a folder that is scored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.scripted import config
+from support.skills import skill
+
+import skillopt_es as so
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import SkillTree
+from skillopt_es.ports import ToolCall
+from skillopt_es.sessions.skills import first_skill, load_skill
+
+
+def loaded(folder: Path, at: str = "skills") -> tuple[SkillTree, tuple[str, ...]]:
+    """What a config's skill_init names."""
+    return load_skill(config(folder, [f"env.skill_init={at}"]))
+
+
+def written(folder: Path, **files: str) -> Path:
+    """A folder with skills in it."""
+    for name, text in files.items():
+        (folder / "skills" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "skills" / name / "SKILL.md").write_text(text, newline="")
+    return folder / "skills"
+
+
+def test_a_folder_with_a_skill_file_is_one_skill_and_any_other_one_of_several(tmp_path: Path) -> None:
+    """With all files but those that are no part of a skill."""
+    root = written(tmp_path, money=skill("money").replace("\n", "\r\n"), dates=skill("dates"))
+    (root / "money" / "references").mkdir()
+    (root / "money" / "references" / "codes.md").write_text("EUR\n")
+    for name in ("PROVENANCE.json", "old.pyc"):
+        (root / "money" / name).write_bytes(b"\xff")
+    (root / "README.md").write_text("Ours.")
+    tree, notes = loaded(tmp_path)
+    assert (tree.main, [*tree.files]) == ("", ["dates/SKILL.md", "money/SKILL.md", "money/references/codes.md"])
+    assert notes == ("README.md belongs to no skill, and was left out", "money/SKILL.md: line ends were made \\n")
+    one, _ = loaded(tmp_path, "skills/money")
+    assert (one.main, [*one.files]) == ("SKILL.md", ["SKILL.md", "references/codes.md"])
+
+
+def test_one_skill_and_several_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """A program trains the one or the other, and says which."""
+    written(tmp_path, money=skill("money"))
+    several, one = (config(tmp_path, [f"env.skill_init={at}"]) for at in ("skills", "skills/money"))
+    with pytest.raises(ConfigError, match=r"env.skill_init is a folder of skills, and train.program 'classic' trains"):
+        first_skill(several, folder=False)
+    with pytest.raises(ConfigError, match=r"env.skill_init is one skill, and train.program"):
+        first_skill(one, folder=True)
+    assert first_skill(config(tmp_path), folder=True)[0] == SkillTree({}, main="")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("money/SKILL.md", b"- no frontmatter", "money/SKILL.md has no frontmatter"),
+        ("money/picture.png", b"\x89PNG\xff", "not text, and a skill holds nothing else"),
+        ("money/zero.txt", b"a\x00b", "not text, and a skill holds nothing else"),
+        ("money/long.md", b"x" * 400_001, "has 100,000 characters at most"),
+        ("Money/SKILL.md", skill("Money").encode(), "'Money' is not a name for a skill"),
+        ("price/SKILL.md", skill("money").encode(), "says that its name is 'money', and its folder is called price"),
+    ],
+)
+def test_what_agents_could_not_load_is_refused(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    """In a sentence that names the file."""
+    root = written(tmp_path, money=skill("money"))
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_bytes(content)
+    with pytest.raises(DataError, match="skills") as refused:
+        loaded(tmp_path)
+    assert said in refused.value.message
+
+
+def test_links_and_numbers_are_refused(tmp_path: Path) -> None:
+    """What leads out of the folder is not read, and 300 skills are not read to the end."""
+    root = written(tmp_path, money=skill("money"))
+    (tmp_path / "secret.md").write_text("secret")
+    (root / "money" / "link.md").symlink_to(tmp_path / "secret.md")
+    with pytest.raises(DataError, match=r"link.md: this link leads out of"):
+        loaded(tmp_path)
+    (root / "money" / "link.md").unlink()
+    (root / "other").symlink_to(root / "money")
+    with pytest.raises(DataError, match="other: a link to a folder"):
+        loaded(tmp_path)
+    (root / "other").unlink()
+    written(tmp_path, **{f"s{number}": skill(f"s{number}") for number in range(300)})
+    with pytest.raises(DataError, match="there are more than 100 skills"):
+        loaded(tmp_path)
+
+
+def opener(request: so.ChatRequest) -> str | so.ChatReply:
+    """Opens the skill whose name is in the task, and says what it says."""
+    assert "- Secret" not in request.messages[0].content
+    opened = [json.loads(each.content) for each in request.messages if each.role == "tool"]
+    task = next(each.content for each in request.messages if each.role == "user")
+    if not opened and request.tools:
+        arguments = json.dumps({"skill_id": task.split()[-1]})
+        return so.ChatReply(text="", finish="tools", tool_calls=(ToolCall("1", "skills---skill_view", arguments),))
+    return str(opened[-1].get("content", "nothing")) if opened else "nothing"
+
+
+def test_a_folder_is_scored_with_what_the_target_opens(tmp_path: Path) -> None:
+    """The log has which files each attempt opened; where nothing fits, nothing is opened."""
+    root = written(tmp_path, money=skill("money", body="- Secret money"), dates=skill("dates", body="- Secret dates"))
+    rows = [
+        {"id": kind, "split": split, "input": f"Look up {kind}", "expected": f"- Secret {kind}"}
+        for split, kind in (("train", "money"), ("val", "dates"), ("test", "names"))
+    ]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    env = {"name": "tasks", "data_path": str(tmp_path / "tasks.jsonl"), "split_mode": "field"}
+    found = so.evaluate(root, {"env": env, "model": {"optimizer": "o"}}, evals=tmp_path, target=opener)
+    with EventLog.open(found.folder) as log:
+        events = [each.event for each in log.read() if isinstance(each.event, RolloutCompleted)]
+    told = {event.item: (event.viewed, event.outcome) for event in events}
+    assert {item: viewed for item, (viewed, _) in told.items()} == {
+        "money": ("money/SKILL.md",),
+        "dates": ("dates/SKILL.md",),
+        "names": (),
+    }
+    assert [outcome.hard for _, outcome in told.values()] == [1.0, 1.0, 0.0]
+
+
+def test_where_a_skill_has_several_files_an_edit_says_which(tmp_path: Path) -> None:
+    """The question shows each file, its schema asks for the name, and the line lands there."""
+    root = written(tmp_path, money=skill("money"))
+    (root / "money" / "references").mkdir()
+    (root / "money" / "references" / "codes.md").write_text("# Codes\n")
+    rows = [{"id": s, "split": s, "input": f"Pay {s}", "expected": f"{s} EUR"} for s in ("train", "val", "test")]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    asked: list[so.ChatRequest] = []
+
+    def target(request: so.ChatRequest) -> str:
+        money = "USE EUR" in request.messages[0].content
+        return request.messages[-1].content.split()[-1] + (" EUR" if money else "")
+
+    def teacher(request: so.ChatRequest) -> str:
+        asked.append(request)
+        edit = {"op": "append", "file": "references/codes.md", "target": "", "content": "USE EUR"}
+        return json.dumps({"patch": {"edits": [edit]}, "failure_summary": []})
+
+    env = {"name": "tasks", "data_path": str(tmp_path / "tasks.jsonl"), "split_mode": "field"}
+    given = {"env": {**env, "skill_init": str(root / "money")}, "train": {"num_epochs": 1, "batch_size": 1}}
+    run = so.train(given, name="r", runs=tmp_path, target=target, optimizer=teacher)
+    assert run.skill("best").files["references/codes.md"] == "# Codes\n\nUSE EUR\n"
+    analyst = asked[0]
+    assert '"file"' in json.dumps(analyst.schema)
+    assert "An edit names its own in `file`" in analyst.messages[-1].content
