@@ -31,8 +31,7 @@ from skillopt_es.adapters.executors.bench import (
     Unit,
     unit_digest,
 )
-from skillopt_es.errors import BackendError
-from skillopt_es.events.errors import SkillOptError
+from skillopt_es.errors import BackendError, SkillOptError
 from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.ports import Ask, Asking, CallFailed, Episode, Item, NotStarted
 
