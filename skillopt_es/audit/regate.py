@@ -271,11 +271,13 @@ class _Walk:
             return "the skill that would be current was never measured"
         if not compares or current.stale_from:
             return ""
-        return self._undrawn(candidate_contest(self.other) if judging is None else judging.contest)
+        gated_by = program_at(self.other).gated_by
+        contest = candidate_contest(self.other) if judging is None else judging.contest
+        return self._undrawn(contest, gated_by(self.other, self._run) if judging is None else self._run)
 
-    def _undrawn(self, contest: Contest) -> str:
+    def _undrawn(self, contest: Contest, run: RunData) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""
-        found = judged(self.other, self._run, contest)
+        found = judged(self.other, run, contest)
         if not isinstance(found, MoreDraws):
             return ""
         if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
@@ -296,7 +298,7 @@ class _Walk:
             if current.skill.hash not in self.other.measured and (current.skill.hash, 1) not in self.other.partial:
                 derived = None
                 why = "the final skill was never measured"
-            elif why := self._undrawn(final_contest(self.other)):
+            elif why := self._undrawn(final_contest(self.other), run):
                 derived = None
             elif is_better(self.other, run, final_contest(self.other)):
                 derived = "promote"

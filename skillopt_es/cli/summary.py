@@ -18,7 +18,7 @@ from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say,
 from skillopt_es.deploy.frontmatter import own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
-from skillopt_es.events.values import Json, Score
+from skillopt_es.events.values import Json, Score, SkillTree
 from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_score
 from skillopt_es.presenting.numbers import shown_usage, shown_value
@@ -30,7 +30,8 @@ from skillopt_es.runs.snapshot import counted_verdicts
 from skillopt_es.skill.frontmatter import is_name
 
 # 130 is what shells say of Ctrl-C; 3 means that nothing is wrong, and the run waits for somebody.
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3,
+           "asked": 3}  # fmt: skip
 
 
 def print_outcome(state: AnyState, folder: Path, *, as_json: bool) -> int:
@@ -56,7 +57,7 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
         case "budget":
             hint = f"`skillopt-es {resuming(folder, pause.key)}` continues with a higher limit"
             tell("paused", Toned("paused:", "unsure"), f" {pause.message}", hint=hint, reason=pause.reason)
-        case "interrupt":
+        case "interrupt" | "asked":
             tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
         case _:
             print_error(pause.message, f"when the cause is gone, {resume_hint(folder)}")
@@ -68,8 +69,10 @@ def resume_hint(folder: Path) -> str:
 
 
 def write_best(state: AnyState, folder: Path) -> Path:
-    """The best skill's files under `best/`; the path of the main one."""
+    """The best skill's files under `best/`; the path of the main one, or of a whole folder of skills."""
     assert state.best is not None
+    if state.best.skill.is_folder:
+        _clear_skills(folder / "best", state.best.skill)
     for path, text in state.best.skill.files.items():
         file = folder / "best" / path
         if file.is_file() and file.read_bytes() == text.encode():
@@ -77,6 +80,18 @@ def write_best(state: AnyState, folder: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     return folder / "best" / state.best.skill.main
+
+
+def _clear_skills(best: Path, tree: SkillTree) -> None:
+    """Takes out the files of skills that an earlier best folder had, and that this one has not."""
+    for main in sorted(best.glob("*/SKILL.md")):
+        for file in sorted(main.parent.rglob("*"), reverse=True):
+            if file.is_file() and file.relative_to(best).as_posix() not in tree.files:
+                file.unlink()
+            elif file.is_dir() and not any(file.iterdir()):
+                file.rmdir()
+        if not any(main.parent.iterdir()):
+            main.parent.rmdir()
 
 
 def _nothing_learned(state: AnyState) -> str:
@@ -223,7 +238,7 @@ def steps_after(folder: Path, *, reason: str, key: str, hint: str) -> list[tuple
             return [asked, (command, "when it is answered")]
         case "budget":
             return [(command, "with a higher limit")]
-        case "interrupt":
+        case "interrupt" | "asked":
             return [(command, "")]
         case _:
             return [(command, f"first: {hint}" if hint else "when the cause is gone")]

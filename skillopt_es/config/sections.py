@@ -290,6 +290,22 @@ class EnvConfig:
 
 
 @frozen(kw_only=True)
+class SkillsConfig:
+    """How a folder of skills is trained (train.program: skills)."""
+
+    reflection_trigger_size: int = field(metadata=_limits(low=1))
+    reflection_group_size: int = field(metadata=_limits(low=1))
+    max_rejected_update_buffer_size: int = field(metadata=_limits(low=1))
+    most_waiting: int = field(metadata=_limits(low=0))
+    manage: bool
+    manage_gate_rule: GateRule
+    most_changes: int = field(metadata=_limits(low=1))
+    retire_after: int = field(metadata=_limits(low=0))
+    most_skills: int = field(metadata=_limits(low=1, high=100))
+    most_listed: int = field(metadata=_limits(low=100))
+
+
+@frozen(kw_only=True)
 class PricesConfig:
     """What tokens cost; it decides nothing. Recorded, so that a log can be added up without its config."""
 
@@ -326,6 +342,7 @@ class RunConfig:
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
+    skills: SkillsConfig
     prices: PricesConfig
     budget: BudgetConfig
     folder: str
@@ -361,6 +378,7 @@ SECTIONS: Mapping[str, type] = {
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,
+    "skills": SkillsConfig,
     "prices": PricesConfig,
     "budget": BudgetConfig,
 }
