@@ -17,6 +17,7 @@ from skillopt_es.events.values import (
     AppendixOrder,
     Attempt,
     Batch,
+    Bets,
     CallRef,
     Credit,
     Draft,
@@ -30,6 +31,7 @@ from skillopt_es.events.values import (
     LostCall,
     Minibatch,
     NoteReport,
+    Order,
     Outcome,
     Pair,
     PatchSource,
@@ -150,15 +152,34 @@ class RunPaused(Event):
 
     VERSION: ClassVar[int] = 2
 
-    reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget"]
+    reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget", "asked"]
     message: str
     hint: str = ""
     key: str = ""
 
 
 @frozen(kw_only=True)
+class RunSteered(Event):
+    """
+    Somebody steered the run while it was open: the order, `by` whom and why; it holds from here on.
+
+    `name` tells orders apart. `text` is a hint for those who propose edits, a line of the skill that is pinned (no edit
+    may take it away), unpinned or struck, or the hash of the candidate that is taken or refused by hand. `settings` are
+    limits of the budget. `skill` is the current skill without the line that was struck.
+    """
+
+    name: str
+    order: Order
+    by: str
+    why: str
+    text: str = ""
+    settings: tuple[Setting, ...] = ()
+    skill: SkillTree | None = None
+
+
+@frozen(kw_only=True)
 class EpochPlanned(Event):
-    """The batches of an epoch were drawn, and the optimizer's memory that is in force was chosen."""
+    """The batches of an epoch were drawn, and the meta skill that is in force was chosen."""
 
     epoch: int
     batches: tuple[Batch, ...]
@@ -469,7 +490,7 @@ class SlowUpdateApplied(Event):
 
 @frozen(kw_only=True)
 class MetaSkillWritten(Event):
-    """The optimizer's own memory for later epochs, or why there is none; then it is asked again after the next step."""
+    """The optimizer's meta skill for later epochs, or why there is none; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["written", "first_epoch", "unusable", "failed"]
@@ -488,7 +509,7 @@ class TrainingStopped(Event):
     """
 
     step: int
-    reason: Literal["patience", "target_score", "no_progress", "budget"]
+    reason: Literal["patience", "target_score", "no_progress", "budget", "order"]
     best_value: float | None
     since: int
     limit: float | None = None
@@ -509,6 +530,28 @@ class BestPromoted(Event):
     value: float
     previous: str
     previous_value: float | None
+
+
+@frozen(kw_only=True)
+class CertificateWagered(Event):
+    """
+    Fresh items met the certified skill and its challenger, and the bet that the challenger is better was settled.
+
+    `gains` are those of the items of the batches at `place` that nothing had met before, as far as they were measured
+    under both texts; where items have types, each type's mean is bet on as well. `pairs`, `gain` and `least` are of all
+    that this challenger has met: how many items, by how much it is ahead on average, and the least that this can be for
+    all tasks like these, at the certificate's error. `moved`: it has won, and is the certified one now.
+    """
+
+    place: str
+    certified: str
+    challenger: str
+    by_item: Bets
+    by_type: Bets | None = None
+    pairs: int
+    gain: float
+    least: float | None = None
+    moved: bool = False
 
 
 @frozen(kw_only=True)
@@ -582,6 +625,7 @@ CATALOG: tuple[type[Event], ...] = (
     EvidenceRetracted,
     TextsErased,
     RunPaused,
+    RunSteered,
     EpochPlanned,
     RolloutCompleted,
     SkillScored,
@@ -606,6 +650,7 @@ CATALOG: tuple[type[Event], ...] = (
     TrainingStopped,
     EpochCompleted,
     BestPromoted,
+    CertificateWagered,
     SealedTestOpened,
     RunCompleted,
     RunImported,

@@ -47,6 +47,9 @@ class LogDamaged(LogError):
 class LogTooNew(LogError):
     """The log was written by a newer version of this software."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="a newer version wrote it; use a newer skillopt-es")
+
 
 class WrongExpectedSeq(LogError):
     """Somebody else appended since we last looked."""

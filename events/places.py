@@ -99,6 +99,10 @@ class Place(str):
         """The slot of the n-th call of an item."""
         return self if number < 2 else self / f"turn-{number}"
 
+    def own_call(self, digest: str, number: int) -> Place:
+        """The slot of a call that an agent makes itself, by what it asks; the n-th of the same is another draw."""
+        return self / (f"own-{digest}" if number < 2 else f"own-{digest}-{number}")
+
     @property
     def again(self) -> Place:
         """The slot of a question that is repeated because its answer was of no use."""
@@ -123,6 +127,11 @@ class Place(str):
     def best(self) -> Place:
         """Where the best skill is drawn."""
         return self / "best"
+
+    @property
+    def certified(self) -> Place:
+        """Where the certified skill meets the items of the batches here."""
+        return self / "certified"
 
     @property
     def previous(self) -> Place:
@@ -220,6 +229,11 @@ class Place(str):
         """Whether another place is this one or lies in it."""
         return other == self or other.startswith(f"{self}/")
 
+    def is_batch_at(self, other: str) -> bool:
+        """Whether this is where a batch was tried directly at another place: `e3/s3/b0` at `e3/s3`."""
+        here, _, last = self.rpartition("/")
+        return here == other and _BATCH.fullmatch(last) is not None
+
     def is_grading_of(self, first: str) -> bool:
         """Whether this is where the answers of an evaluation were graded, once or again."""
         return self == first or (Place(first).holds(self) and self[len(first) + 1 :].isdecimal())
@@ -267,6 +281,9 @@ FINAL_VAL = FINAL / "val"
 
 FINAL_BEST = FINAL.best
 """Where the best skill is drawn against it."""
+
+FINAL_FRESH = FINAL / "fresh"
+"""Where the best skill meets items that the run has not met yet, for its certificate."""
 
 FINAL_TEST = FINAL / "test"
 """Where the initial, best or final skill is tried on the test items: each at a part of this named after it."""

@@ -180,7 +180,7 @@ def check_file(path: Path) -> None:
     if application != APPLICATION_ID:
         raise LogError(f"{path} is a database of another program (application id {application:#x})")
     if version > FORMAT_VERSION:
-        raise LogTooNew(f"{path} has format {version}, and this software knows {FORMAT_VERSION}", hint="upgrade")
+        raise LogTooNew(f"{path} has format {version}, and this software knows {FORMAT_VERSION}")
     if version < 1:
         raise LogDamaged(f"{path} has the impossible format version {version}")
 

@@ -101,10 +101,7 @@ def as_said(event: Event, version: int) -> Event:
 def upcast(name: str, version: int, current: int, payload: Payload, upcasts: Upcasts = UPCASTS) -> Payload:
     """The payload as version `current` of its event would have written it."""
     if version > current:
-        raise LogTooNew(
-            f"the log has {name} in version {version}, and this software knows it up to version {current}",
-            hint="use a newer skillopt-es",
-        )
+        raise LogTooNew(f"the log has {name} in version {version}, and this software knows it up to version {current}")
     while version < current:
         step = upcasts.get((name, version))
         if step is None:

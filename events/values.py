@@ -46,6 +46,8 @@ Priority = Literal["high", "medium", "low"]
 PatchSource = Literal["failure", "success"]
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
+Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse"]
+"""What somebody may ask of a run that is open."""
 GateRule = Literal["strict", "confirm", "paired", "no_loss"]
 DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]
@@ -180,6 +182,19 @@ class GateVerdict:
     def alone(self) -> bool:
         """Whether there was nothing to compare with: the current skill had never been measured."""
         return self.current_score is None and self.current_value is None
+
+
+@frozen(kw_only=True)
+class Bets:
+    """
+    The bets that one text is better than another: what they began with, what each won, and what they have come to.
+
+    `gains` are differences between -1 and 1, by item or by type of task.
+    """
+
+    stake: float = field(validator=_finite)
+    gains: Mapping[str, float]
+    wealth: float = field(validator=_finite)
 
 
 def exceeds(value: float, best: float | None) -> bool:

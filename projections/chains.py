@@ -278,7 +278,7 @@ def chains(records: Iterable[Recorded]) -> Mapping[int, Chain]:
 
 @frozen(kw_only=True)
 class EpochEnd:
-    """The end of one epoch, as far as it has been recorded; advice that failed is asked for again, and judged later."""
+    """The end of one epoch, as far as it has been recorded; what failed is asked for again, and judged later."""
 
     epoch: int
     drawn: Seen[ComparisonDrawn] | None = None

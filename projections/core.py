@@ -20,6 +20,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    CertificateWagered,
     Event,
     EvidenceRetracted,
     GapFound,
@@ -30,6 +31,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    RunSteered,
     SealedTestOpened,
     SkillScored,
     SlowUpdateApplied,
@@ -37,6 +39,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.projections.exposure import SHOWING, after_rollouts, after_showing
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import (
     Drawn,
@@ -70,16 +73,18 @@ def standing_of(
 
 
 def takes(event: Event) -> tuple[str, ...]:
-    """The places that an event gives to its text. With `BestPromoted` that is the text which is current already."""
+    """The places that an event gives to its text. A promoted or certified one holds another place already."""
     match event:
         case RunStarted():
-            return ("current", "best")
+            return ("current", "best", "certified")
         case CandidateGated(verdict=verdict) | SlowUpdateApplied(verdict=verdict):
             return (*(("current",) if verdict.taken else ()), *(("best",) if verdict.new_best else ()))
-        case AppendixWritten() | GapFound(skill=SkillTree()):
+        case AppendixWritten() | GapFound(skill=SkillTree()) | RunSteered(skill=SkillTree()):
             return ("current",)
         case BestPromoted():
             return ("best",)
+        case CertificateWagered(moved=True):
+            return ("certified",)
         case _:
             return ()
 
@@ -109,6 +114,7 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
     )
     if verdict.taken:
         assert state.built is not None
+        # A text that is taken was measured: without a gate, too, or its score would be unknown.
         measured = state.measured[event.candidate]
         origin = Origin(kind="step", step=event.step)
         standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
@@ -153,8 +159,18 @@ def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:
 def _promoted(state: RunState[S], event: BestPromoted) -> RunState[S]:
     assert state.current is not None
     measured = state.measured[event.skill]
+    # Of the current one: promoting changes its rank, not where it comes from.
     standing = replace(state.current, score=measured.stated, value=measured.value, stale_from="")
     return placed(state, current=standing, best=standing)  # one text has one score
+
+
+def _wagered(state: RunState[S], event: CertificateWagered) -> RunState[S]:
+    """The challenger, which holds another place already, is the certified skill if it has won."""
+    state = replace(state, wagers=(*state.wagers, event))
+    if not event.moved:
+        return state
+    held = {state.standings[name].skill.hash: state.standings[name] for name in ("best", "current")}
+    return placed(state, certified=held[event.challenger])
 
 
 def _gap(state: RunState[S], event: GapFound) -> RunState[S]:
@@ -175,13 +191,14 @@ MOVES: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     SlowUpdateApplied: _guided,
     AppendixWritten: _noted,
     BestPromoted: _promoted,
+    CertificateWagered: _wagered,
     GapFound: _gap,
 }
 
 
 def _started(state: RunState[S], event: RunStarted) -> RunState[S]:
     standing = Standing(skill=event.skill)
-    return replace(state, status="running", started=event, standings={"current": standing, "best": standing})
+    return replace(state, status="running", started=event, standings=dict.fromkeys(takes(event), standing))
 
 
 def _resumed(state: RunState[S], event: RunResumed) -> RunState[S]:
@@ -231,7 +248,9 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
     return replace(
         state,
         rollouts={
-            place: done if place in state.scored else _without(done, again) for place, done in state.rollouts.items()
+            # A sum that is recorded stays: trying its items again would leave two truths.
+            place: done if place in state.scored else _without(done, again)
+            for place, done in state.rollouts.items()
         },
         partial={
             key: replace(begun, rows={item: row for item, row in begun.rows.items() if not again(row)})
@@ -254,6 +273,32 @@ def _paused(state: RunState[S], event: RunPaused) -> RunState[S]:
     return replace(state, status="paused", paused=event)
 
 
+def _steered(state: RunState[S], event: RunSteered) -> RunState[S]:
+    """An order holds from here on; a line that is struck leaves a text that has no score unless it was measured."""
+    before = state.steering
+    steering = replace(before, orders=before.orders | {event.name})
+    match event.order:
+        case "hint":
+            steering = replace(steering, hints=(*before.hints, event.text))
+        case "pin":
+            steering = replace(steering, pins=(*before.pins, event.text))
+        case "unpin":
+            steering = replace(steering, pins=tuple(pin for pin in before.pins if pin != event.text))
+        case "stop":
+            steering = replace(steering, stop=True)
+        case "take" | "refuse" as hand:
+            steering = replace(steering, by_hand={**before.by_hand, event.text: hand})
+        case "pause" | "budget" | "strike":
+            pass
+    overrides = {**state.overrides, **{setting.key: setting.value for setting in event.settings}}
+    state = replace(state, steering=steering, overrides=overrides)
+    if event.skill is None:
+        return state
+    measured = state.measured.get(event.skill.hash)
+    origin = Origin(kind="struck", step=state.steps_done)
+    return placed(state, current=standing_of(event.skill, measured, origin=origin, step=state.steps_done))
+
+
 def with_rollouts(state: RunState[S], events: Sequence[RolloutCompleted]) -> RunState[S]:
     """The state after some rollouts in a row: most of a log, so a fold takes them together."""
     done: dict[str, RolloutsByItem] = {}
@@ -265,7 +310,12 @@ def with_rollouts(state: RunState[S], events: Sequence[RolloutCompleted]) -> Run
         rollouts=state.counts.rollouts + len(events),
         unmeasured=state.counts.unmeasured + sum(not isinstance(event.outcome, Measured) for event in events),
     )
-    return replace(state, rollouts={**state.rollouts, **done}, counts=counts)
+    exposure = after_rollouts(state.exposure, events)
+    return replace(state, rollouts={**state.rollouts, **done}, counts=counts, exposure=exposure)
+
+
+def _shown(state: RunState[S], event: Event) -> RunState[S]:
+    return replace(state, exposure=after_showing(state.exposure, event))
 
 
 def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
@@ -382,11 +432,13 @@ _HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     RunForked: _forked,
     EvidenceRetracted: _retracted,
     RunPaused: _paused,
+    RunSteered: _steered,
     SkillScored: _scored,
     TrainingStopped: _stopped,
     SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: _imported,
+    **dict.fromkeys(SHOWING, _shown),
     **MOVES,
 }
 

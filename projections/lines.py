@@ -78,16 +78,16 @@ def outcome_of(verdict: str) -> Outcome:
 
 def stated_value(lines: Sequence[EvaluationLine]) -> float | None:
     """What one skill counts after these evaluations: by the one that decided nothing, else their mean."""
-    told = [line.value for line in lines if line.draw == 0]
-    values = told[-1:] or [line.value for line in lines]
+    fresh = [line.value for line in lines if line.draw == 0]
+    values = fresh[-1:] or [line.value for line in lines]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def stated_score(lines: Sequence[EvaluationLine]) -> Score | None:
     """One skill's score after these evaluations, in the same way."""
-    told = [line.score for line in lines if line.draw == 0]
-    scores = told[-1:] or [line.score for line in lines]
+    fresh = [line.score for line in lines if line.draw == 0]
+    scores = fresh[-1:] or [line.score for line in lines]
     if not scores:
         return None
     hard, soft = (sum(getattr(score, kind) for score in scores) / len(scores) for kind in ("hard", "soft"))

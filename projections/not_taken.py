@@ -68,10 +68,10 @@ def not_taken(records: Iterable[Recorded]) -> Refused:
             case SlowUpdateProposed() as event:
                 guided[event.epoch] = recorded.seq, event
                 if event.result != "guidance":
-                    rows.append(_advice(recorded.seq, event, event.result, event.note))
+                    rows.append(_guidance(recorded.seq, event, event.result, event.note))
             case SlowUpdateApplied(verdict=GateVerdict(action="reject" | "indecisive") as verdict) as event:
                 why: Why = "rejected" if verdict.action == "reject" else "indecisive"
-                rows.append(_advice(*guided[event.epoch], why, values_of(verdict) + reason_of(verdict)))
+                rows.append(_guidance(*guided[event.epoch], why, values_of(verdict) + reason_of(verdict)))
     rows += [row for chain in builder.chains.values() for row in of_step(chain)]
     return Refused(
         rows=tuple(sorted(rows, key=lambda row: row.seq)),
@@ -114,7 +114,7 @@ def _kind(proposal: Proposal) -> Kind:
     return "draft" if isinstance(proposal, Draft) else "suggestion"
 
 
-def _advice(seq: int, event: SlowUpdateProposed, why: Why, detail: str) -> NotTaken:
+def _guidance(seq: int, event: SlowUpdateProposed, why: Why, detail: str) -> NotTaken:
     items = tuple(pair.item for pair in event.pairs)
     return NotTaken(kind="guidance" if event.guidance else "reply", id=f"epoch {event.epoch}", seq=seq,
                     epoch=event.epoch, step=None, reason=why, detail=detail, text=event.guidance,

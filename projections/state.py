@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from skillopt_es.events.catalog import (
     CandidateBuilt,
+    CertificateWagered,
     GapFound,
     PatchesMerged,
     PatchProposed,
@@ -28,13 +29,14 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.values import Json, Measured, Proposal, Score, SkillTree
+from skillopt_es.projections.exposure import Exposure
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.seal import Looks
 
 RolloutsByItem = Ledger[str, RolloutCompleted]
 
 
-Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "unknown"]
+Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "struck", "unknown"]
 
 
 @frozen(kw_only=True)
@@ -54,6 +56,8 @@ class Origin:
                 return f"step_{self.step:04d}"
             case "appendix":
                 return f"appendix_step_{self.step:04d}"
+            case "struck":
+                return f"struck_after_step_{self.step:04d}"
             case "unknown":
                 return f"unknown_{self.place}"
             case _:
@@ -146,6 +150,21 @@ def stated_score(known: Standing | Measurement | None) -> Score | None:
 
 
 @frozen(kw_only=True)
+class Steering:
+    """
+    What people have ordered, by the names of their orders: hints, pinned lines, that training is to end.
+
+    `by_hand` is what becomes of a candidate (by hash), whatever the rule says of it.
+    """
+
+    orders: frozenset[str] = frozenset()
+    hints: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    stop: bool = False
+    by_hand: Mapping[str, Literal["take", "refuse"]] = field(factory=dict)
+
+
+@frozen(kw_only=True)
 class Counts:
     """How often what happened."""
 
@@ -168,7 +187,8 @@ class RunState(Generic[S_co]):
     Everything that is known of a run; equal for equal events.
 
     `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
-    that ever gave two results under one text. `program` is None until the run has started.
+    that ever gave two results under one text. `exposure` says what training items have met, `wagers` what was bet on
+    the certificate. `program` is None until the run has started.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -188,7 +208,10 @@ class RunState(Generic[S_co]):
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
     looks: Looks = field(factory=Looks)
+    exposure: Exposure = field(factory=Exposure)
+    wagers: tuple[CertificateWagered, ...] = ()
     counts: Counts = field(factory=Counts)
+    steering: Steering = field(factory=Steering)
     imported: RunImported | None = None
     forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()
@@ -203,6 +226,11 @@ class RunState(Generic[S_co]):
     def best(self) -> Standing | None:
         """The skill that the run is to deliver."""
         return self.standings.get("best")
+
+    @property
+    def certified(self) -> Standing | None:
+        """The skill of which it is certain enough that it beats the certified one before; first of all, the initial."""
+        return self.standings.get("certified")
 
 
 AnyState = RunState[object]

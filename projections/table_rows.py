@@ -256,7 +256,7 @@ WRITTEN_TYPES = names_of((PatchProposed, PatchesMerged, AppendixExtended, SlowUp
 
 
 def written_texts(events: Iterable[Recorded]) -> Iterator[Row]:
-    """What the optimizer wrote besides whole skills: proposals, notes, guidance and its memory."""
+    """What the optimizer wrote besides whole skills: proposals, notes, guidance and meta skills."""
     for recorded in events:
         for kind, ref, text in _written(recorded):
             yield {"kind": kind, "ref": ref, **_when(recorded.event), "item": None, "text": text}
@@ -271,8 +271,8 @@ def _written(recorded: Recorded) -> Iterator[tuple[str, str, str]]:
             yield from (("note", seq, note) for note in notes)
         case SlowUpdateProposed(guidance=guidance) if guidance:
             yield "guidance", seq, guidance
-        case MetaSkillWritten(content=memory) if memory:
-            yield "memory", seq, memory
+        case MetaSkillWritten(content=meta_skill) if meta_skill:
+            yield "memory", seq, meta_skill  # a name on disk stays
 
 
 def trajectory_row(recorded: Recorded, text: str) -> Row:

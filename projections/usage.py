@@ -3,24 +3,39 @@ What a run's calls cost: a pure fold over the journal, by stage, role, step, epo
 
 A provider that does not report a number has not reported 0: a tally keeps apart what was counted and how many calls
 said nothing, or not all. Every attempt on the wire counts, also one whose reply could not be used.
+
+Counted besides: calls that were made ahead of a verdict, or not at all because their answer was known; and those of an
+imported run, as the trainer that made them counted them, for there is no journal of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from attrs import define, field, fields, frozen
 
-from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed, RunStarted
+from skillopt_es.events.catalog import (
+    Event,
+    Recorded,
+    RunForked,
+    RunImported,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    StepImported,
+)
 from skillopt_es.events.journal import CallRow, Charge, ChargeRow, ChargeSum, FinishedCall
 from skillopt_es.events.places import DEEPEST, Place
+from skillopt_es.events.values import ImportedUsage
 from skillopt_es.projections.prices import Price, Prices, cost_of
 
 KINDS = ("input", "output", "cached", "reasoning")
 NO_PRICES = Prices()
+TOLD_COST = "told_cost"
+"""The kind of the row among a call's tries that is none: what an agent says that it spent."""
 
 
 @frozen
@@ -181,23 +196,32 @@ class _Counted:
 
 def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
     attempts, tries = attempts_of(call)
+    told = told_cost(call)
     columns = [[attempt[kind] for attempt in attempts] for kind in range(len(KINDS))]
     known = [[count for count in column if count is not None] for column in columns]
     costs = [] if price is None else [cost_of(price, input=a[0], output=a[1], cached=a[2]) for a in attempts]
     something = any(a[0] is not None or a[1] is not None for a in attempts) or not attempts
+    reckoned = sum((c.amount for c in costs), Decimal(0)) if price and something else None
     return _Counted(
         failed=call.outcome == "failed",
         tries=tries,
         tokens=tuple(sum(column) if column else None for column in known),
         silent=tuple(None in column for column in columns),
-        amount=sum((c.amount for c in costs), Decimal(0)) if price and something else None,
-        unknown_cost=price is None or not all(c.exact for c in costs),
+        amount=reckoned if told is None else told,
+        unknown_cost=told is None and (price is None or not all(c.exact for c in costs)),
     )
+
+
+def told_cost(call: FinishedCall | Charge) -> Decimal | None:
+    """What an agent says that it spent: it stands among the tries, and comes before what its tokens would cost."""
+    rows = [] if TOLD_COST not in call.tries else json.loads(call.tries)
+    return next((Decimal(row["message"]) for row in rows if row["kind"] == TOLD_COST), None)
 
 
 def attempts_of(call: FinishedCall | Charge) -> tuple[list[TryTokens], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
+    rows = [row for row in rows if row["kind"] != TOLD_COST]
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
     answered = answer if call.outcome == "answered" else None
     made = answered is not None and not call.repeats
@@ -322,3 +346,119 @@ class _Groups(Generic[K]):
     def usages(self) -> dict[K, UsageSums]:
         """The cost of each."""
         return {key: one.usage for key, one in self.sums.items()}
+
+
+@frozen(kw_only=True)
+class Ahead:
+    """What was asked ahead, the part of it that nobody wanted in the end, and how many repeats saved a call."""
+
+    made: UsageSums
+    wasted: UsageSums
+    repeats: int
+
+
+@define
+class AheadTally:
+    """Gathers what was asked ahead while somebody else reads the journal."""
+
+    _made: dict[str, CallRow | ChargeRow] = field(factory=dict)
+    _asked_otherwise: set[str] = field(factory=set)
+    _repeats: int = 0
+
+    def passing(self, rows: Iterable[CallRow | ChargeRow]) -> Iterator[CallRow | ChargeRow]:
+        """The same rows, after a look at each."""
+        for row in rows:
+            call = row.call
+            self._repeats += bool(call.repeats)
+            if call.ahead:
+                self._made[call.slot] = row
+            elif call.slot in self._made and call.request_digest != self._made[call.slot].call.request_digest:
+                self._asked_otherwise.add(call.slot)
+            yield row
+
+    def result(self, accepted: Collection[int], prices: Prices = NO_PRICES, *, last_step: int | None = None) -> Ahead:
+        """
+        The calls made ahead; `accepted` are the steps whose candidate was taken, `last_step` is the last step.
+
+        A call is waste when the candidate of the step before its own was taken, when its place asked something else, or
+        when the training ended before its step.
+        """
+        wasted = [
+            row
+            for slot, row in self._made.items()
+            if slot in self._asked_otherwise
+            or _step(slot) - 1 in accepted
+            or (last_step is not None and _step(slot) > last_step)
+        ]
+        made, lost = usage_of(self._made.values(), prices).total, usage_of(wasted, prices).total
+        return Ahead(made=made, wasted=lost, repeats=self._repeats)
+
+
+def _step(slot: str) -> int:
+    step = Place(slot).step
+    assert step is not None  # nothing but a step's own tasks is tried ahead
+    return step
+
+
+WHOLE_RUN = "run"
+"""What an imported run calls its whole time."""
+
+
+@frozen(kw_only=True)
+class UsageThere:
+    """Calls and tokens by stage and by step; `whole` says whether the stages' counts are those of the whole run."""
+
+    by_stage: Mapping[str, ImportedUsage]
+    by_step: Mapping[int, ImportedUsage]
+    whole: bool
+
+    @property
+    def total(self) -> ImportedUsage | None:
+        """The counts of the whole run; None where they are of the recorded steps only."""
+        return together(self.by_stage.values()) if self.whole else None
+
+
+def usage_there(events: Iterable[Event]) -> UsageThere | None:
+    """The counts of an imported run's events; None for a run of our own."""
+    imported: RunImported | None = None
+    steps: list[StepImported] = []
+    for event in events:
+        if isinstance(event, RunImported):
+            imported = event
+        elif isinstance(event, StepImported):
+            steps.append(event)
+    if imported is None:
+        return None
+    by_stage: dict[str, list[ImportedUsage]] = {}
+    for step in steps:
+        for stage, usage in step.usage.items():
+            by_stage.setdefault(stage, []).append(usage)
+    summed = {stage: together(rows) for stage, rows in by_stage.items()}
+    whole = bool(imported.usage) and all(_covers(imported.usage.get(stage), row) for stage, row in summed.items())
+    return UsageThere(
+        by_stage=imported.usage if whole else summed,
+        by_step={step.step: together(step.usage.values()) for step in steps},
+        whole=whole,
+    )
+
+
+def _covers(total: ImportedUsage | None, part: ImportedUsage) -> bool:
+    """Whether a total is one: the original's is that of its last process only."""
+    if total is None or total.calls is None or part.calls is None:
+        return total is not None
+    return total.calls >= part.calls
+
+
+def together(rows: Iterable[ImportedUsage]) -> ImportedUsage:
+    """Several counts as one; what one of them does not say is unknown, and so is the sum of none."""
+    each = list(rows)
+    return ImportedUsage(
+        calls=_sum([row.calls for row in each]),
+        input_tokens=_sum([row.input_tokens for row in each]),
+        output_tokens=_sum([row.output_tokens for row in each]),
+    )
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from skillopt_es.events.errors import LogDamaged, LogError, RunBusy, RunNotFound
     from skillopt_es.events.values import Failed, Measured, Score, SkillTree
     from skillopt_es.ports import (
+        AgentTask,
         Ask,
         CallFailed,
         ChatModel,
@@ -77,6 +78,7 @@ _ROOMS = {
     "events.errors": ("LogDamaged", "LogError", "RunBusy", "RunNotFound"),
     "events.values": ("Failed", "Measured", "Score", "SkillTree"),
     "ports": (
+        "AgentTask",
         "Ask",
         "CallFailed",
         "ChatModel",
@@ -95,6 +97,7 @@ _ROOMS = {
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "AgentTask",
     "Ask",
     "AwaitingAnswers",
     "BackendError",

@@ -7,6 +7,7 @@ The trainer knows nothing else about them; adapters implement these Protocols an
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Generic, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 
@@ -34,6 +35,7 @@ FailureKind = Literal[
     "empty",
     "invalid_reply",
     "bad_request",
+    "crash",
 ]
 Thinking = Literal["server_default", "enabled", "disabled", "adaptive"]
 AuthMode = Literal["auto", "api_key", "azure_cli", "managed_identity", "workload_identity", "service_principal"]
@@ -95,13 +97,15 @@ class Message:
 @frozen(kw_only=True)
 class ChatRequest:
     """
-    One question to a model; all but `slot`, `further` and `rest` reaches the wire and is part of the request's digest.
+    One question to a model; all but its place (`slot`, `item`, `seed`), `further` and `rest` reaches the wire and is
+    part of the request's digest.
 
     A model that tries more than once has to ask `further` with each failed try before the next one: where the answer is
     no, a budget is used up, and it gives up as if that had been its last try. Where it waits before a try, for whatever
     reason, it does so through `rest`: the run may use the call's place meanwhile, and tell the user.
     `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
-    agent finds it among its skills instead.
+    agent finds it among its skills instead. An agent is also told `item` and `seed`, which follow from the slot.
+    `extra` are further fields of OpenAI's format, as an agent has sent them.
     """
 
     slot: str
@@ -112,8 +116,11 @@ class ChatRequest:
     effort: str = ""
     schema: Mapping[str, Json] | None = None
     tools: tuple[Tool, ...] = ()
+    extra: Mapping[str, Json] = field(factory=dict)
     tool_choice: str = ""  # auto, none, required or a tool's name; empty: the endpoint's default
     skill: SkillTree | None = None
+    item: str = ""
+    seed: int = 0
     further: Further | None = field(default=None, eq=False, repr=False)
     rest: Rest | None = field(default=None, eq=False, repr=False)
 
@@ -173,12 +180,16 @@ async def rest(request: ChatRequest, wait: Wait, sleep: Callable[[], Awaitable[o
     return True
 
 
-StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
+StepKind = Literal["message", "reasoning", "command", "file", "tool", "error", "score"]
 
 
 @frozen(kw_only=True)
 class AgentStep:
-    """One thing that an agent did or said on its way to the answer; `ok` is None where it does not say."""
+    """
+    One thing that an agent did or said on its way to the answer; `ok` is None where it does not say.
+
+    A `score` is what it says of its own answer: JSON with `hard`, `soft` and perhaps a `note`.
+    """
 
     kind: StepKind
     text: str = field(converter=clean_text)
@@ -188,8 +199,50 @@ class AgentStep:
 
 
 @frozen(kw_only=True)
+class SkillFiles:
+    """The skill as an agent gets it: all of its `text`, and its files by their paths, which also lie in `folder`."""
+
+    text: str
+    main: str
+    files: Mapping[str, str]
+    folder: str
+
+
+@frozen(kw_only=True)
+class Gateway:
+    """Where an agent may ask the run's model, in OpenAI's format; the key is this attempt's alone."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str
+
+
+@frozen(kw_only=True)
+class AgentTask:
+    """
+    One attempt, as an agent of the user's gets it.
+
+    `task` is the last thing that is asked, `instructions` what stands before it but for the skill. `messages` are what
+    a chat model would be sent, the skill among them. With the same `seed` an attempt should be the same.
+    """
+
+    item: str
+    task: str
+    instructions: str
+    messages: tuple[Message, ...]
+    skill: SkillFiles
+    seed: int
+    deadline_seconds: float
+    gateway: Gateway | None = None
+
+
+@frozen(kw_only=True)
 class ChatReply:
-    """What a model answered; `finish` is `tools` when it asks for some before it goes on."""
+    """
+    What a model answered; `finish` is `tools` when it asks for some before it goes on.
+
+    `cost` is what an agent says that it spent, where it says so.
+    """
 
     text: str = field(converter=clean_text)
     finish: FinishReason
@@ -200,6 +253,7 @@ class ChatReply:
     latency_ms: int = 0
     tries: tuple[Try, ...] = ()
     steps: tuple[AgentStep, ...] = ()
+    cost: Decimal | None = None
 
 
 class CallFailed(Exception):
@@ -309,6 +363,32 @@ class Unbounded(Protocol):
     @property
     def unbounded(self) -> bool:
         """Whether it does."""
+        ...
+
+
+class OwnCalls(Protocol):
+    """Where the calls go that an agent makes itself: each is journaled, priced and limited like any other."""
+
+    async def ask(self, request: ChatRequest) -> ChatReply:
+        """The answer to a question of the attempt at `request.slot`; raises what a call of that model raises."""
+        ...
+
+    def over(self, slot: str) -> None:
+        """The attempt at this slot asks no more."""
+        ...
+
+
+@runtime_checkable
+class Fronting(Protocol):
+    """An agent that asks a model through the run: what it spends is spent by its calls, never by itself."""
+
+    @property
+    def upstream(self) -> ChatModel:
+        """The model that it asks."""
+        ...
+
+    def route(self, calls: OwnCalls) -> None:
+        """From now on its calls go there."""
         ...
 
 
@@ -537,6 +617,14 @@ def seen_by_code(environment: Environment, answers: Answers) -> str:
     return environment.seen_by_code(answers) if isinstance(environment, Walled) else ""
 
 
+class Notifier(Protocol):
+    """A way to tell somebody outside that a run or a sweep has paused or ended."""
+
+    def tell(self, notice: Mapping[str, Json]) -> str:
+        """Hands the notice over; why that failed, or nothing. It never raises: the run has ended already."""
+        ...
+
+
 AsyncCall = Callable[[], Awaitable[T]]
 
 
@@ -551,9 +639,10 @@ class Executor(Protocol):
 @frozen(kw_only=True)
 class AgentSettings:
     """
-    What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables.
+    What an agent may do and what it is given; `command` is empty for the usual name, `env` names variables.
 
     `web_search` is as `network` says where it is None; `thinking_tokens` are left to the agent where they are None.
+    An agent of the user's own is started as `argv` or asked at `url`; its files are seen from `folder`.
     """
 
     command: str
@@ -563,6 +652,9 @@ class AgentSettings:
     processes: int
     web_search: bool | None = None
     thinking_tokens: int | None = None
+    argv: tuple[str, ...] = ()
+    url: str = ""
+    folder: str = ""
 
     @property
     def web(self) -> bool:

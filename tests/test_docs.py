@@ -65,9 +65,21 @@ def test_the_security_page_names_tests_that_exist() -> None:
 def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
     """base.yaml is the list of keys; nothing else has defaults."""
     base = yaml.safe_load((ROOT / "configs" / "base.yaml").read_text())
-    assert set(base) == {"model", "train", "gradient", "optimizer", "rollout", "evaluation", "env", "prices", "budget"}
+    assert set(base) == {
+        "model",
+        "train",
+        "gradient",
+        "optimizer",
+        "search",
+        "rollout",
+        "evaluation",
+        "env",
+        "skills",
+        "prices",
+        "budget",
+    }
     demo = load_config(None)
-    for section in ("train", "gradient", "optimizer", "rollout", "evaluation", "prices"):
+    for section in ("train", "gradient", "optimizer", "rollout", "evaluation", "skills", "prices"):
         names = {attribute.name for attribute in getattr(demo, section).__attrs_attrs__}
         assert names == set(base[section])
 

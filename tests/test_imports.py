@@ -142,9 +142,8 @@ NOT_PURE = {
     "skillopt_es/engine/in_flight.py": {"asyncio"},
     "skillopt_es/engine/loop.py": {"asyncio"},
     "skillopt_es/engine/programs.py": {"pathlib"},  # names a folder, opens none
-    "skillopt_es/engine/purse.py": {"asyncio"},
-    "skillopt_es/engine/run_data.py": {"pathlib"},
-    "skillopt_es/engine/tasks.py": {"random"},  # by the run's seed, as all that follow
+    "skillopt_es/engine/budget.py": {"asyncio"},
+    "skillopt_es/engine/tasks.py": {"pathlib", "random"},  # names a folder; draws by the run's seed, as all that follow
     "skillopt_es/gate/calibration.py": {"random"},
     "skillopt_es/gate/flips.py": {"random"},
     "skillopt_es/gate/power.py": {"random"},

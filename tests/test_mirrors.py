@@ -25,5 +25,5 @@ def test_the_folders_of_tests_are_those_of_the_modules() -> None:
 
 def test_the_nearest_tests_come_first() -> None:
     """One of the module's own name before all who import it."""
-    found = [str(test.relative_to(TESTS)) for test in speaking_of("skillopt_es.engine.purse")]
-    assert found[0] == "engine/test_purse.py"
+    found = [str(test.relative_to(TESTS)) for test in speaking_of("skillopt_es.gate.verdicts")]
+    assert found[0] == "gate/test_verdicts.py"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -35,17 +35,20 @@ def child_environment(agent: Agent, settings: ModelSettings, environ: Mapping[st
     key = _key(settings, environ)
     # Whoever is signed in with a key or asks an endpoint of his own needs nothing that is kept in his home.
     private = bool(key or settings.base_url)
-    names = [*_HARMLESS, *_NETWORK, *_PROXIES, *(() if private else (*_SIGN_IN, *agent.state_variables))]
-    variables = {name: environ[name] for name in names if name in environ}
-    more = _named(settings, environ)
+    names = () if private else (*_SIGN_IN, *agent.state_variables)
+    variables = user_variables(environ, names)
+    more = named_variables(settings, environ)
     variables.update(more)
     if key:
         own, endpoint = agent.key_variables
         variables[endpoint if settings.base_url else own] = key
-    # A proxy's address may hold a login (user:password@), which must not reach the log either.
+    return ChildEnvironment(variables, private, secrets_in((key, *more.values()), environ))
+
+
+def secrets_in(given: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What must not reach the log: these values, and a proxy's address with a login (user:password@) in it."""
     proxies = [environ[name] for name in _PROXIES if "@" in environ.get(name, "")]
-    secrets = tuple(value for value in (key, *more.values(), *proxies) if len(value) >= _SHORTEST_SECRET)
-    return ChildEnvironment(variables, private, secrets)
+    return tuple(value for value in (*given, *proxies) if len(value) >= _SHORTEST_SECRET)
 
 
 def _key(settings: ModelSettings, environ: Mapping[str, str]) -> str:
@@ -62,7 +65,14 @@ def _key(settings: ModelSettings, environ: Mapping[str, str]) -> str:
     return key
 
 
-def _named(settings: ModelSettings, environ: Mapping[str, str]) -> Mapping[str, str]:
+def user_variables(environ: Mapping[str, str], more: Sequence[str] = ("HOME",)) -> dict[str, str]:
+    """The harmless variables of the user's own environment, and some `more` by their names: none holds a key."""
+    names = (*_HARMLESS, *_NETWORK, *_PROXIES, *more)
+    return {name: environ[name] for name in names if name in environ}
+
+
+def named_variables(settings: ModelSettings, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Those that the config names; raises ConfigError for one that is not set."""
     assert settings.agent is not None
     where = setting(settings.role, "agent_env")
     for name in settings.agent.env:

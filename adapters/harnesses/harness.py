@@ -20,7 +20,7 @@ from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, c
 from skillopt_es.adapters.harnesses.failures import failure_in, hint_for, meant_by
 from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hidden_from, needed
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
-from skillopt_es.adapters.harnesses.stream import MOST_STEPS, read_stream
+from skillopt_es.adapters.harnesses.stream import bounded, read_stream
 from skillopt_es.adapters.harnesses.workspace import (
     Rooms,
     make_rooms,
@@ -33,14 +33,12 @@ from skillopt_es.adapters.harnesses.workspace import (
 )
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
-from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
 from skillopt_es.ports import (
-    AgentStep,
     Answers,
     CallFailed,
     ChatReply,
@@ -309,10 +307,6 @@ class Harness:
     def _reply(self, transcript: Transcript, latency_ms: int, tries: list[Try]) -> ChatReply:
         clean = self._redactor.reply
         steps = [evolve(step, text=clean(step.text), output=clean(step.output)) for step in transcript.steps]
-        if len(steps) > MOST_STEPS:
-            half = MOST_STEPS // 2
-            cut = AgentStep(kind="message", text=f"[… {len(steps) - 2 * half} steps cut …]")
-            steps = [*steps[:half], cut, *steps[-half:]]
         return ChatReply(
             text=clean(transcript.answer or ""),
             finish="stop",
@@ -321,7 +315,7 @@ class Harness:
             request_id=clean(transcript.session),
             latency_ms=latency_ms,
             tries=tuple(tries),
-            steps=tuple(steps),
+            steps=bounded(steps),
         )
 
     def _redacted(self, failed: Failure) -> Failure:

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.harnesses.agent import Event
 from skillopt_es.events.values import Json
+from skillopt_es.ports import AgentStep
 
 MOST_OUTPUT = 4_000
 MOST_STEPS = 200
@@ -85,6 +86,15 @@ def shown(value: Json) -> str:
     """A tool's arguments or result as text, at most as long as one output may be."""
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     return short(text)
+
+
+def bounded(steps: Sequence[AgentStep]) -> tuple[AgentStep, ...]:
+    """The first and the last of very many steps."""
+    if len(steps) <= MOST_STEPS:
+        return tuple(steps)
+    half = MOST_STEPS // 2
+    cut = AgentStep(kind="message", text=f"[… {len(steps) - 2 * half} steps cut …]")
+    return (*steps[:half], cut, *steps[-half:])
 
 
 def short(text: str) -> str:

@@ -19,6 +19,7 @@ from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, ide
 from skillopt_es.adapters.models.reading import (
     Feature,
     Object,
+    ServerEvent,
     as_count,
     as_list,
     as_name,
@@ -29,7 +30,6 @@ from skillopt_es.adapters.models.reading import (
     refused_by_endpoint,
     total,
 )
-from skillopt_es.adapters.models.sse import ServerEvent
 from skillopt_es.events.values import Json
 from skillopt_es.ports import (
     ChatModel,
@@ -104,6 +104,11 @@ class MessagesWire:
     def shows(self) -> frozenset[str]:
         """Images; how closely to look at them cannot be said."""
         return frozenset({"images"})
+
+    @property
+    def passes_on(self) -> bool:
+        """They are another format's."""
+        return False
 
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""

@@ -29,6 +29,7 @@ from skillopt_es.adapters.models.reading import (
     NOTHING,
     Feature,
     Object,
+    ServerEvent,
     as_count,
     as_list,
     as_name,
@@ -38,7 +39,6 @@ from skillopt_es.adapters.models.reading import (
     read_reply,
     refused_by_endpoint,
 )
-from skillopt_es.adapters.models.sse import ServerEvent
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ModelSettings, Tool, ToolCall, Usage
 
@@ -72,6 +72,11 @@ class ChatWire:
         return frozenset({"images", "image_detail"})
 
     @property
+    def passes_on(self) -> bool:
+        """They are its own."""
+        return True
+
+    @property
     def names(self) -> Mapping[Feature, tuple[str, ...]]:
         """How endpoints call the optional fields."""
         return _NAMES
@@ -94,6 +99,7 @@ class ChatWire:
             body["tools"] = [{"type": "function", "function": _tool(tool)} for tool in request.tools]
             if request.tool_choice:
                 body["tool_choice"] = _choice(request.tool_choice)
+        body.update(request.extra)
         if self.stream:
             body["stream"] = True
             # Without this a stream does not say what it took.

@@ -10,8 +10,8 @@ from typing import Protocol
 from attrs import frozen
 
 from skillopt_es.adapters.models.errors import Failure, failure
+from skillopt_es.adapters.models.limits import Clock
 from skillopt_es.adapters.models.reading import Object, as_object, as_text, parsed_json
-from skillopt_es.adapters.models.slots import Clock
 
 RENEW_BEFORE = 300.0
 # They live for an hour at least: this is a little less.

@@ -77,6 +77,7 @@ _RETRY_BY_KIND: Mapping[FailureKind, bool] = {
     "context_length": False,
     "empty": True,
     "invalid_reply": False,
+    "crash": False,
 }
 
 

@@ -11,21 +11,21 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
-from skillopt_es.adapters.models.course import Course, Failed, Question
 from skillopt_es.adapters.models.credentials import Credential
 from skillopt_es.adapters.models.endpoint import Endpoint, refused, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import OwnHint, as_for_any, hint_for
-from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep, most_connections
 from skillopt_es.adapters.models.reading import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import (
     Draw,
+    PastTries,
     RetryPolicy,
     in_words,
     puts_off,
@@ -34,7 +34,6 @@ from skillopt_es.adapters.models.retry import (
     server_wait,
     spent_wait,
 )
-from skillopt_es.adapters.models.slots import Clock, most_connections
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 
@@ -134,6 +133,11 @@ class HttpModel:
         for feature in self._refused:
             request = without(request, feature)
         features = tuple(feature for feature in self._droppable if has(request, feature))
+        if request.extra and not self._wire.passes_on:
+            names = ", ".join(request.extra)
+            raise CallFailed(
+                "bad_request", f"{self._settings.backend} has no such fields as an agent has sent: {names}"
+            )
         asked = self._wire.body(request)
         if self._settings.extra_body:
             asked.update(self._settings.extra_body)
@@ -325,3 +329,54 @@ def _check_extra_body(settings: ModelSettings) -> None:
 
 def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@frozen
+class Question:
+    """A request, ready for the wire; `features` are its optional fields that may be left out."""
+
+    request: ChatRequest
+    body: bytes = field(repr=False)
+    request_id: str
+    tokens: int
+    features: tuple[Feature, ...]
+
+
+@define
+class Failed:
+    """A failed try that reached the wire (or found the circuit open, then `on_wire` is false)."""
+
+    failure: Failure
+    latency_ms: int = 0
+    on_wire: bool = True
+    began: float = 0.0
+    level: int = 0
+    token: str = field(default="", repr=False)
+
+
+@define
+class Course:
+    """How one call went so far."""
+
+    question: Question
+    tries: list[Try] = field(factory=list)
+    past: PastTries = field(factory=PastTries)
+    deadline: float | None = None
+    put_off_at: float | None = None
+    renewed: bool = False
+
+    async def rest(self, why: str, seconds: float, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Waits to be let through."""
+        return await rest(self.question.request, Wait(kind=why, seconds=seconds, holds=True), sleep)
+
+    def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
+        """One more try that gave no answer."""
+        self.tries.append(
+            Try(
+                kind=kind,
+                status=failed.status,
+                message=failed.told,
+                waited_ms=round(1000 * wait),
+                usage=failed.usage,
+            )
+        )

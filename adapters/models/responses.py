@@ -14,6 +14,7 @@ from skillopt_es.adapters.models.errors import Failure, error_in, failure, reque
 from skillopt_es.adapters.models.reading import (
     Feature,
     Object,
+    ServerEvent,
     as_count,
     as_list,
     as_name,
@@ -23,7 +24,6 @@ from skillopt_es.adapters.models.reading import (
     read_reply,
     refused_by_endpoint,
 )
-from skillopt_es.adapters.models.sse import ServerEvent
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ToolCall, Usage
 
@@ -49,6 +49,11 @@ class ResponsesWire:
     def shows(self) -> frozenset[str]:
         """Images, each with how closely to look at it."""
         return frozenset({"images", "image_detail"})
+
+    @property
+    def passes_on(self) -> bool:
+        """They are another format's."""
+        return False
 
     @property
     def names(self) -> Mapping[Feature, tuple[str, ...]]:

@@ -1,5 +1,5 @@
 """
-A control group for one job, on machines that let the user make one beside their own: a limit that the kernel keeps.
+A control group for one launch, on machines that let the user make one beside their own: a limit that the kernel keeps.
 
 The watch of process 1 (`watch.py`) keeps the limit everywhere, but looks only now and then. A group stops what takes
 more in between. Where there can be none, the watch is there all the same.
@@ -20,7 +20,7 @@ _SHARE = 1.25  # the kernel also counts pages of programs, and its own: what is 
 
 @contextlib.contextmanager
 def memory_group(most_bytes: int) -> Iterator[str]:
-    """The folder of a new group for these bytes, removed when the job is over; empty where there can be none."""
+    """The folder of a new group for these bytes, removed when the launch is over; empty where there can be none."""
     try:
         above = place_for_groups(_ROOT, _MEMBERSHIP.read_text(encoding="ascii"))
         made = None if above is None else limited(above, most_bytes)

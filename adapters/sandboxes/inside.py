@@ -1,5 +1,5 @@
 """
-The program that builds the walls and runs a job behind them; Linux only, standard library only.
+The program that builds the walls and launches a command behind them; Linux only, standard library only.
 
 It has one JSON object on its standard input and the number of a pipe for its report as its argument. It leaves the
 user's keyring, enters new mount, process, network, IPC and host name spaces (a user space, too, where it is not root),
@@ -33,7 +33,7 @@ from skillopt_es.adapters.sandboxes.places import SYSTEM
 from skillopt_es.adapters.sandboxes.watch import Watch
 
 NOBODY = 65534
-# Users that no machine has, one for each job: what the kernel counts by user is then counted by job.
+# Users that no machine has, one for each launch: what the kernel counts by user is then counted by launch.
 FIRST_USER = 2_000_000_000
 WORK = "/sandbox"  # a name that no machine has at its root, so that nothing to read can lie inside
 POLL_SECONDS = 0.005
@@ -46,14 +46,14 @@ KEYS = ("/proc/keys", "/proc/key-users")
 
 
 def main() -> None:
-    """Runs the job that stands on the standard input."""
+    """Runs the launch that stands on the standard input."""
     report_to = int(sys.argv[1])
-    job = json.load(sys.stdin.buffer)
+    launch = json.load(sys.stdin.buffer)
     # The command must not be able to write the report.
     os.set_inheritable(report_to, False)
     kernel.leave_keyring()
     # Opened while the machine's /sys can still be reached.
-    job.update(user=FIRST_USER + os.getpid(), **open_group(job["group"]))
+    launch.update(user=FIRST_USER + os.getpid(), **open_group(launch["group"]))
     enter_spaces()
     first = os.fork()
     if first:
@@ -63,15 +63,15 @@ def main() -> None:
     kernel.prctl(kernel.DIE_WITH_PARENT, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # what process 1 does not handle, the kernel does not deliver
     try:
-        processes = build_root(job["readable"], job["disk_bytes"])
-        put_files(job["files"], job["programs"])
-        command, watch = begin(job, processes)
+        processes = build_root(launch["readable"], launch["disk_bytes"])
+        put_files(launch["files"], launch["programs"])
+        command, watch = begin(launch, processes)
     except OSError as error:
         tell(report_to, {"refused": f"{error.filename or 'the sandbox'}: {error.strerror}"})
         # Not sys.exit: a fork must not run the clean-up of the process that it is a copy of.
         os._exit(0)
     tell(report_to, {"started": True})
-    tell(report_to, finish(job, command, watch))
+    tell(report_to, finish(launch, command, watch))
     os._exit(0)
 
 
@@ -82,7 +82,7 @@ def tell(report_to: int, line: dict[str, Any]) -> None:
 
 
 def open_group(folder: str) -> dict[str, int]:
-    """The files by which a process joins the job's control group, and by which its end is known; none without one."""
+    """The files by which a process joins the launch's control group, and by which its end is known; none without it."""
     if not folder:
         return {}
     return {
@@ -158,7 +158,7 @@ def show(path: str) -> None:
 
 
 def put_files(files: dict[str, str], programs: list[str]) -> None:
-    """Writes the job's files into the work folder."""
+    """Writes the launch's files into the work folder."""
     for name, content in files.items():
         path = os.path.join(WORK, name)
         folder = os.path.dirname(path)
@@ -168,24 +168,24 @@ def put_files(files: dict[str, str], programs: list[str]) -> None:
         os.chmod(path, 0o777 if name in programs else 0o666)
 
 
-def begin(job: dict[str, Any], processes: int) -> tuple[int, Watch]:
+def begin(launch: dict[str, Any], processes: int) -> tuple[int, Watch]:
     """Starts the command; raises OSError for what went wrong before it could do anything."""
     # Nobody, of whatever user, can trace it or look into its /proc folder.
     kernel.prctl(kernel.DUMPABLE, 0)
     watch = Watch(
         processes,
-        most_processes=job["processes"] + 1,
-        most_bytes=job["memory_bytes"],
-        socket_bytes=job["socket_bytes"],
+        most_processes=launch["processes"] + 1,
+        most_bytes=launch["memory_bytes"],
+        socket_bytes=launch["socket_bytes"],
     )
     # A first look: what goes wrong with it is the sandbox's fault, and not yet the command's.
     watch.exceeded()
-    if time.monotonic() > job["begin_until"]:
+    if time.monotonic() > launch["begin_until"]:
         raise OSError(0, "this machine is so busy that it took too long", "the sandbox")
     said, says = os.pipe()  # closed by the start of the command
     command = os.fork()
     if not command:
-        become(job, says)
+        become(launch, says)
     os.close(says)
     with open(said, "rb") as trouble:
         what = trouble.read().decode()
@@ -194,34 +194,34 @@ def begin(job: dict[str, Any], processes: int) -> tuple[int, Watch]:
     return command, watch
 
 
-def become(job: dict[str, Any], says: int) -> NoReturn:
+def become(launch: dict[str, Any], says: int) -> NoReturn:
     """Turns this process into the command, with limits and without privileges."""
     try:
-        if "join" in job:
+        if "join" in launch:
             with suppress(OSError):  # then the watch alone keeps the limit
                 # 0 stands for the process that writes it.
-                os.write(job["join"], b"0")
+                os.write(launch["join"], b"0")
         # Nothing that process 1 has opened goes to the command, least of all the report and the group.
         os.closerange(3, says)
         os.closerange(says + 1, 256)
-        limit(job)
-        give_up_rights(job["user"])
+        limit(launch)
+        give_up_rights(launch["user"])
         # After NO_NEW_PRIVILEGES, without which only root may set a filter.
-        kernel.set_filter(base64.b64decode(job["filter"]))
+        kernel.set_filter(base64.b64decode(launch["filter"]))
     except (OSError, ValueError) as error:  # the second for a limit above the one that this machine sets
         os.write(says, str(error).encode())
         os._exit(127)
     try:
-        os.execve(job["command"][0], job["command"], job["environment"])
+        os.execve(launch["command"][0], launch["command"], launch["environment"])
     except OSError as error:
-        os.write(2, f"{job['command'][0]} cannot be started: {error.strerror}\n".encode())
+        os.write(2, f"{launch['command'][0]} cannot be started: {error.strerror}\n".encode())
         os._exit(127)
 
 
-def limit(job: dict[str, Any]) -> None:
+def limit(launch: dict[str, Any]) -> None:
     """The standard input, the folder and the limits of the command."""
     stdin = os.memfd_create("stdin", os.MFD_ALLOW_SEALING)
-    os.write(stdin, base64.b64decode(job["stdin"]))
+    os.write(stdin, base64.b64decode(launch["stdin"]))
     os.lseek(stdin, 0, os.SEEK_SET)
     # Sealed: otherwise the command could grow it into memory that no limit counts.
     fcntl.fcntl(stdin, fcntl.F_ADD_SEALS, SEALS)
@@ -229,10 +229,10 @@ def limit(job: dict[str, Any]) -> None:
     os.setsid()
     os.chdir(WORK)
     for what, value in (
-        (resource.RLIMIT_CPU, job["cpu_seconds"]),
-        (resource.RLIMIT_AS, job["memory_bytes"]),
-        (resource.RLIMIT_FSIZE, job["file_bytes"]),
-        (resource.RLIMIT_NPROC, job["processes"]),
+        (resource.RLIMIT_CPU, launch["cpu_seconds"]),
+        (resource.RLIMIT_AS, launch["memory_bytes"]),
+        (resource.RLIMIT_FSIZE, launch["file_bytes"]),
+        (resource.RLIMIT_NPROC, launch["processes"]),
         (resource.RLIMIT_NOFILE, 256),
         (resource.RLIMIT_CORE, 0),
     ):
@@ -255,9 +255,9 @@ def give_up_rights(user: int) -> None:
     kernel.prctl(kernel.NO_NEW_PRIVILEGES, 1)
 
 
-def finish(job: dict[str, Any], command: int, watch: Watch) -> dict[str, Any]:
+def finish(launch: dict[str, Any], command: int, watch: Watch) -> dict[str, Any]:
     """Waits for the command's end, its deadline or a limit, and says how it ended."""
-    deadline = time.monotonic() + job["wall_seconds"]
+    deadline = time.monotonic() + launch["wall_seconds"]
     ended_by, status = wait(command, deadline, watch)
     with suppress(ProcessLookupError):
         # -1 is everybody but process 1 itself.
@@ -265,20 +265,20 @@ def finish(job: dict[str, Any], command: int, watch: Watch) -> dict[str, Any]:
     with suppress(ChildProcessError):  # until nobody is left to change a file
         while True:
             os.waitpid(-1, 0)
-    if not ended_by and ran_out(job):
+    if not ended_by and ran_out(launch):
         ended_by = "memory"
     if ended_by:
-        return {"ended_by": ended_by, "code": -signal.SIGKILL, "files": collected(job)}
+        return {"ended_by": ended_by, "code": -signal.SIGKILL, "files": collected(launch)}
     code = os.waitstatus_to_exitcode(status)
     ended_by = "exit" if code >= 0 else "cpu" if code == -signal.SIGXCPU else "signal"
-    return {"ended_by": ended_by, "code": code, "files": collected(job)}
+    return {"ended_by": ended_by, "code": code, "files": collected(launch)}
 
 
-def ran_out(job: dict[str, Any]) -> bool:
-    """Whether the kernel ended the job's control group for what it took."""
-    if "events" not in job:
+def ran_out(launch: dict[str, Any]) -> bool:
+    """Whether the kernel ended the launch's control group for what it took."""
+    if "events" not in launch:
         return False
-    counts = dict(line.split() for line in os.pread(job["events"], 4096, 0).splitlines())
+    counts = dict(line.split() for line in os.pread(launch["events"], 4096, 0).splitlines())
     return int(counts[b"oom_kill"]) > 0
 
 
@@ -298,10 +298,10 @@ def wait(command: int, deadline: float, watch: Watch) -> tuple[str, int]:
     return "timeout", 0
 
 
-def collected(job: dict[str, Any]) -> dict[str, str]:
+def collected(launch: dict[str, Any]) -> dict[str, str]:
     """The asked-for files that are plain files of the work folder and not too large."""
     found = {}
-    for name in job["collect"]:
+    for name in launch["collect"]:
         path = os.path.join(WORK, name)
         with suppress(OSError):
             # A folder on the way may be a link that the command made.
@@ -311,6 +311,6 @@ def collected(job: dict[str, Any]) -> dict[str, str]:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with open(descriptor, "rb") as file:
                 facts = os.fstat(descriptor)
-                if stat.S_ISREG(facts.st_mode) and facts.st_size <= job["file_bytes"]:
-                    found[name] = base64.b64encode(file.read(job["file_bytes"])).decode()
+                if stat.S_ISREG(facts.st_mode) and facts.st_size <= launch["file_bytes"]:
+                    found[name] = base64.b64encode(file.read(launch["file_bytes"])).decode()
     return found

@@ -1,7 +1,7 @@
 """
 The sandbox of Linux: name spaces of its own, a root directory in memory, no network, no privilege.
 
-`inside.py` builds it; this module starts that program for each job and reads its report.
+`inside.py` builds it; this module starts that program for each launch and reads its report.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skillopt_es.adapters.background import in_background
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes import inside
 from skillopt_es.adapters.sandboxes.groups import memory_group
-from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, SandboxError, checked_paths
+from skillopt_es.adapters.sandboxes.launch import EndedBy, Execution, Launch, SandboxError, checked_paths
 from skillopt_es.adapters.sandboxes.places import readable_places
 from skillopt_es.adapters.sandboxes.start import command_for
 from skillopt_es.adapters.sandboxes.syscalls import filter_for
@@ -46,7 +46,7 @@ _KILLED = -9
 
 @frozen(kw_only=True)
 class _Report:
-    """What `inside.py` says; `ended_by` is None as long as it has not said how the job ended."""
+    """What `inside.py` says; `ended_by` is None as long as it has not said how the launch ended."""
 
     refused: str = ""
     started: bool = False
@@ -56,7 +56,7 @@ class _Report:
 
 
 class Namespaces:
-    """Jobs behind the walls of `inside.py`, at most so many at a time."""
+    """Launches behind the walls of `inside.py`, at most so many at a time."""
 
     confines = True
 
@@ -64,25 +64,25 @@ class Namespaces:
         self._slots = asyncio.Semaphore(at_once or os.cpu_count() or 1)
         self.python = os.path.abspath(sys.executable)  # noqa: PTH100 - links stay, `..` goes
 
-    async def run(self, job: Job) -> Execution:
+    async def run(self, launch: Launch) -> Execution:
         """Runs it to its end or its limit."""
-        checked_paths(job)
+        checked_paths(launch)
         async with self._slots:
-            return await _run(job)
+            return await _run(launch)
 
 
-async def _run(job: Job) -> Execution:
+async def _run(launch: Launch) -> Execution:
     filtered = filter_for(os.uname().machine)
     if filtered is None:
         raise SandboxError(f"the system calls of this processor ({os.uname().machine}) are not known to the sandbox")
     reading, writing = os.pipe()
     try:
         parts: list[bytes] = []
-        seconds = _BUILDING_SECONDS + job.limits.wall_seconds + _GRACE_SECONDS
+        seconds = _BUILDING_SECONDS + launch.limits.wall_seconds + _GRACE_SECONDS
         report = asyncio.ensure_future(in_background(lambda _: _read_all(reading, parts), seconds=2 * seconds))
         try:
-            with memory_group(job.limits.memory_bytes) as group:
-                ended = await run_program(_program(job, filtered, writing, seconds, group))
+            with memory_group(launch.limits.memory_bytes) as group:
+                ended = await run_program(_program(launch, filtered, writing, seconds, group))
         except NotStartedError as error:
             raise SandboxError(f"the sandbox could not be set up: {error}") from error
         except TimeoutError:  # not even killing it ends it
@@ -96,15 +96,15 @@ async def _run(job: Job) -> Execution:
     return _execution(ended, _told(b"".join(parts)))
 
 
-def _program(job: Job, filtered: bytes, report_to: int, seconds: float, group: str) -> Program:
-    limits = job.limits
+def _program(launch: Launch, filtered: bytes, report_to: int, seconds: float, group: str) -> Program:
+    limits = launch.limits
     wanted = {
-        "command": list(job.command),
+        "command": list(launch.command),
         "environment": _ENVIRONMENT,
-        "files": {name: base64.b64encode(content).decode() for name, content in job.files.items()},
-        "programs": list(job.programs),
-        "stdin": base64.b64encode(job.stdin).decode(),
-        "collect": list(job.collect),
+        "files": {name: base64.b64encode(content).decode() for name, content in launch.files.items()},
+        "programs": list(launch.programs),
+        "stdin": base64.b64encode(launch.stdin).decode(),
+        "collect": list(launch.collect),
         "readable": readable_places(),
         "filter": base64.b64encode(filtered).decode(),
         "group": group,
@@ -147,7 +147,7 @@ def _told(report: bytes) -> _Report:
 
 
 def _execution(ended: Ended, report: _Report) -> Execution:
-    """How a job ended; raises SandboxError for one that did not begin. What has begun has an end, told or not."""
+    """How a launch ended; raises SandboxError for one that did not begin. What has begun has an end, told or not."""
     if not report.started:
         why = report.refused or (ended.errors.splitlines()[-1:] or ["it did not answer"])[0]
         raise SandboxError(f"the sandbox could not be set up: {why}")

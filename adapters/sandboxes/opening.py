@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Literal
 
-from skillopt_es.adapters.sandboxes.job import Job, Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.launch import Launch, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.namespaces import Namespaces
 from skillopt_es.adapters.sandboxes.start import system_name
 from skillopt_es.adapters.sandboxes.unconfined import Unconfined
@@ -47,7 +47,7 @@ async def problem_with_confinement() -> str:
     if sys.platform != "linux":
         return f"the walls are name spaces of Linux, and this is {system_name()}"
     sandbox = Namespaces()
-    first = Job(command=[sandbox.python, "-I", "-S", "-c", "print(6 * 7)"])
+    first = Launch(command=[sandbox.python, "-I", "-S", "-c", "print(6 * 7)"])
     try:
         tried = await asyncio.wait_for(sandbox.run(first), _SECONDS)
     except (SandboxError, OSError) as error:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
-from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, Limits, SandboxError, checked_paths
+from skillopt_es.adapters.sandboxes.launch import EndedBy, Execution, Launch, Limits, SandboxError, checked_paths
 
 _LIMITER = (
     "import json, os, resource, sys\n"
@@ -23,7 +23,7 @@ _LIMITER = (
 
 
 class Unconfined:
-    """Jobs in folders of their own, at most so many at a time; for code that its user trusts."""
+    """Launches in folders of their own, at most so many at a time; for code that its user trusts."""
 
     confines = False
 
@@ -31,19 +31,19 @@ class Unconfined:
         self._slots = asyncio.Semaphore(at_once or os.cpu_count() or 1)
         self.python = sys.executable
 
-    async def run(self, job: Job) -> Execution:
+    async def run(self, launch: Launch) -> Execution:
         """Runs it to its end or its limit."""
-        checked_paths(job)
+        checked_paths(launch)
         async with self._slots:
             with tempfile.TemporaryDirectory(prefix="skillopt-es-", ignore_cleanup_errors=True) as name:
-                return await _run(job, Path(name))
+                return await _run(launch, Path(name))
 
 
-async def _run(job: Job, folder: Path) -> Execution:
-    for name, content in job.files.items():
+async def _run(launch: Launch, folder: Path) -> Execution:
+    for name, content in launch.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-        (folder / name).chmod(0o700 if name in job.programs else 0o600)
+        (folder / name).chmod(0o700 if name in launch.programs else 0o600)
     environment = {
         "PATH": os.defpath,
         "HOME": str(folder),
@@ -53,20 +53,20 @@ async def _run(job: Job, folder: Path) -> Execution:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     program = Program(
-        argv=[sys.executable, "-I", "-S", "-c", _LIMITER, _as_json(job.limits), *job.command],
+        argv=[sys.executable, "-I", "-S", "-c", _LIMITER, _as_json(launch.limits), *launch.command],
         folder=folder,
         environment=environment,
-        stdin=job.stdin,
-        seconds=job.limits.wall_seconds,
-        most_output=job.limits.output_bytes,
-        most_errors=job.limits.output_bytes,
+        stdin=launch.stdin,
+        seconds=launch.limits.wall_seconds,
+        most_output=launch.limits.output_bytes,
+        most_errors=launch.limits.output_bytes,
         cut=True,
     )
     try:
         ended = await run_program(program)
     except NotStartedError as error:
         raise SandboxError(str(error)) from error
-    return _execution(ended, _collected(folder, job.collect, job.limits.file_bytes))
+    return _execution(ended, _collected(folder, launch.collect, launch.limits.file_bytes))
 
 
 def _as_json(limits: Limits) -> str:

@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     GapFound,
     Recorded,
     RunStarted,
+    RunSteered,
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
@@ -38,7 +39,7 @@ from skillopt_es.skill.alignment import Change, Origin, align, carried, changes,
 from skillopt_es.skill.appendix import clean_note
 from skillopt_es.skill.edits import apply_edits
 
-BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted")
+BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted", "RunSteered")
 """The events that a text's lines come from."""
 
 Kind = Literal["initial", "edit", "rewrite", "notes", "guidance", "unknown"]
@@ -71,7 +72,7 @@ class Blame:
     current: Attributed
     best: Attributed
     chains: Mapping[int, Chain]
-    advice: Mapping[int, SlowUpdateProposed]
+    guidance: Mapping[int, SlowUpdateProposed]
     lines_written: Mapping[Maker, int]
     """How many lines that are not blank each maker wrote into a text that was taken."""
 
@@ -81,7 +82,7 @@ class _Walk:
     """The texts while their events are read."""
 
     chains: ChainBuilder = field(factory=ChainBuilder)
-    advice: dict[int, SlowUpdateProposed] = field(factory=dict)
+    guidance: dict[int, SlowUpdateProposed] = field(factory=dict)
     held: dict[str, Attributed] = field(factory=dict)
     candidate: Attributed | None = None
     written: Counter[Maker] = field(factory=Counter)
@@ -115,7 +116,7 @@ def blame(records: Iterable[Recorded]) -> Blame | None:
         current=walk.held["current"],
         best=walk.held["best"],
         chains=walk.chains.chains,
-        advice=walk.advice,
+        guidance=walk.guidance,
         lines_written=walk.written,
     )
 
@@ -140,13 +141,15 @@ def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
     seq = recorded.seq
     match recorded.event:
         case SlowUpdateProposed() as event:
-            walk.advice[event.epoch] = event
+            walk.guidance[event.epoch] = event
         case SlowUpdateApplied(verdict=verdict) as event if verdict.taken:
             walk.take(event, _aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
         case AppendixWritten() as event:
             chain = walk.chains.chains[event.step]
             maker = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
             walk.take(event, _noted(_aligned(walk.current, event.skill, maker), maker, chain))
+        case RunSteered() as event if event.skill is not None:  # lines only go, and those that stay keep their makers
+            walk.take(event, _aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq)))
         case GapFound() as event if event.skill is not None:
             walk.take(event, _aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq, step=event.step)))
 
@@ -252,16 +255,16 @@ def _of_patch(maker: Maker, patch: str) -> Maker:
     return Maker(kind="notes", seq=maker.seq, step=maker.step, epoch=maker.epoch, patches=(patch,))
 
 
-def advice_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
-    """The optimizer's advice that guidance comes from; None for other lines, and for a mere place for guidance."""
-    return found.advice.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
+def guidance_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
+    """The optimizer's answer that guidance comes from; None for other lines, and for a mere place for guidance."""
+    return found.guidance.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
 
 
 def calls_behind(found: Blame, maker: Maker) -> tuple[CallRef, ...]:
     """The optimizer's calls that a maker's lines go back to, each once."""
     if maker.kind == "guidance":
-        advice = advice_behind(found, maker)
-        return () if advice is None else advice.calls
+        guidance = guidance_behind(found, maker)
+        return () if guidance is None else guidance.calls
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return ()
@@ -358,8 +361,8 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, UsageSums], lines_of
     cost = _cost((usage[slot], lines_of_slot[slot]) for slot in slots if slot in usage and lines_of_slot.get(slot))
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
-        advice = advice_behind(found, maker)
-        items = () if advice is None else tuple(pair.item for pair in advice.pairs)
+        guidance = guidance_behind(found, maker)
+        items = () if guidance is None else tuple(pair.item for pair in guidance.pairs)
         return Behind(proposals=(), patches=(), items=items, gate=None, cost=cost)
     names = dict.fromkeys(name for each in maker.proposals for name in chain.made_of(each))
     makers = {chain.maker_of[name] for name in names}
@@ -380,9 +383,9 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
     """What a maker's lines stand on; where several proposals made them, the weakest of them counts."""
     if not untrusted:
         return "trusted"
-    advice = advice_behind(found, maker)
-    if advice is not None:
-        return _of_advice(advice, untrusted)
+    guidance = guidance_behind(found, maker)
+    if guidance is not None:
+        return _of_guidance(guidance, untrusted)
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return "trusted"
@@ -393,11 +396,11 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
     return max(each, key=("trusted", "mixed", "untrusted").index)
 
 
-def _of_advice(advice: SlowUpdateProposed, untrusted: Attempts) -> Support:
+def _of_guidance(guidance: SlowUpdateProposed, untrusted: Attempts) -> Support:
     """The pairs that were compared; one side that nobody vouches for makes a pair doubtful."""
-    compared = Place.of_epoch(advice.epoch).slow
+    compared = Place.of_epoch(guidance.epoch).slow
     seen = {item for place, item in untrusted if compared.holds(place)}
-    return support_of("untrusted" if pair.item in seen else "trusted" for pair in advice.pairs)
+    return support_of("untrusted" if pair.item in seen else "trusted" for pair in guidance.pairs)
 
 
 def _cost(shares: Iterable[tuple[UsageSums, int]]) -> Cost:

@@ -1,5 +1,5 @@
 """
-What derives from a piece of evidence: every result, patch, merge, edit, verdict, advice and line that goes back to it.
+What derives from a piece of evidence: every result, patch, merge, edit, verdict, guidance and line that rests on it.
 
 One walk over recorded events, by id. Where a merge left unsaid which of its inputs it used, those of its wording count;
 where none is worded like it, all do. What was written later by somebody who only read a text with such lines in it is
@@ -43,7 +43,9 @@ DESCENT_TYPES = (
 )
 """The events that descent is read from."""
 
-Kind = Literal["result", "score", "patch", "merge", "proposal", "note", "candidate", "verdict", "guidance", "memory"]
+Kind = Literal[
+    "result", "score", "patch", "merge", "proposal", "note", "candidate", "verdict", "guidance", "meta_skill"
+]
 
 
 @frozen
@@ -125,7 +127,7 @@ def descent(evidence: Evidence, records: Iterable[Recorded]) -> Descent:
     walk = _Walk(evidence)
     for recorded in rows:
         _results(walk, recorded)
-        _advice(walk, recorded)
+        _epoch_texts(walk, recorded)
     written = blame(rows)
     taken: list[int] = []
     unknown: tuple[int, ...] = ()
@@ -175,7 +177,7 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
             walk.say("verdict", seq, "promotion of the final skill", "promoted", epoch=None)
 
 
-def _advice(walk: _Walk, recorded: Recorded) -> None:
+def _epoch_texts(walk: _Walk, recorded: Recorded) -> None:
     """What the optimizer wrote at an epoch's end over a comparison that the evidence is in."""
     seq, event = recorded.seq, recorded.event
     item = walk.evidence.item
@@ -195,7 +197,7 @@ def _advice(walk: _Walk, recorded: Recorded) -> None:
             walk.say("guidance", seq, f"guidance of epoch {event.epoch}", fate, epoch=event.epoch)
         case MetaSkillWritten() if event.epoch in walk.compared and event.result == "written":
             if event.epoch in walk.advised or event.epoch not in walk.paired:
-                walk.say("memory", seq, f"memory of epoch {event.epoch}", event.result, epoch=event.epoch)
+                walk.say("meta_skill", seq, f"meta skill of epoch {event.epoch}", event.result, epoch=event.epoch)
 
 
 def _is_in(walk: _Walk, epoch: int) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from attrs import define, field, frozen
 
-from skillopt_es.engine.programs import evolve
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,
@@ -25,6 +24,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import SkillTree
+from skillopt_es.projections.core import evolve
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.usage import RunUsage, UsageSums
 

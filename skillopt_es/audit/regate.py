@@ -16,12 +16,11 @@ from attrs import define, evolve, field
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
 from skillopt_es.engine.programs import Judging, program_at
 from skillopt_es.engine.programs import evolve as after
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Contest, mean_score, most_score
+from skillopt_es.engine.tasks import Contest, RunData, mean_score, most_score
 from skillopt_es.events.catalog import (
-    AppendixWritten,
     BestPromoted,
     CandidateGated,
+    CertificateWagered,
     Event,
     EvidenceRetracted,
     Recorded,
@@ -114,17 +113,12 @@ class _Walk:
             case RunForked():
                 old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
                 return evolve(event, values=gate_values(self.other, self.texts, old, new))
-            case BestPromoted() | RunCompleted():
+            case CertificateWagered() | BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
-            case (
-                CandidateGated()
-                | SlowUpdateApplied()
-                | AppendixWritten()
-                | StepSkipped(reason="too_large" | "untrusted_only")
-            ):
-                return self._judged_anew(seq, event)
+            case CandidateGated() | StepSkipped(reason="too_large" | "untrusted_only"):
+                return self._gated(seq, event) if isinstance(event, CandidateGated) else self._was_refused(seq, event)
             case _:
-                return event
+                return self._elsewhere(seq, event)
 
     def _tried(self, seq: int, event: RolloutCompleted) -> Event:
         """The result by the other grades."""
@@ -147,19 +141,11 @@ class _Walk:
             return evolve(event, score=score)
         return evolve(event, score=score, value=self._run.gate_value(score, self.texts[event.skill]))
 
-    def _judged_anew(self, seq: int, event: Judgement | AppendixWritten | StepSkipped) -> Event:
-        match event:
-            case CandidateGated():
-                return self._gated(seq, event)
-            case SlowUpdateApplied():
-                return self._guided(seq, event)
-            case AppendixWritten():
-                return self._noted(event)
-            case StepSkipped():
-                return self._was_refused(seq, event)
-
-    def _ended(self, seq: int, event: BestPromoted | RunCompleted) -> Event | None:
+    def _ended(self, seq: int, event: CertificateWagered | BestPromoted | RunCompleted) -> Event | None:
         """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""
+        if isinstance(event, CertificateWagered):  # a text that the other history does not have has no certificate
+            held = {self.other.standings[name].skill.hash for name in ("current", "best")}
+            return event if event.challenger in held else None
         if not self.settled:
             self._promoted(seq, "promote" if isinstance(event, BestPromoted) else "keep")
         return event if isinstance(event, RunCompleted) else None
@@ -227,18 +213,22 @@ class _Walk:
         detail = size if reason == "too_large" else self._doubts()
         return StepSkipped(step=event.step, reason=reason, detail=detail)
 
-    def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
-        """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
-        if not event.verdict.by_gate:
-            return self._put_in(event)
-        judging = program_at(self.other).judging(self.other, event)
-        assert judging is not None
+    def _elsewhere(self, seq: int, event: Event) -> Event:
+        """Any other event: a verdict of the program's own is judged anew; else the program says what stays of it."""
+        if self.other.started is None:
+            return event
+        program = program_at(self.other)
+        judging = program.judging(self.other, event)
+        if judging is None:
+            return program.elsewhere(self.other, event, self._same_current())
+        assert isinstance(event, Judgement)
         why = self._missing(event.candidate, judging)
         if why:
-            return self._unknown(seq, "guidance", event.epoch, event, why)
+            return self._unknown(seq, "guidance", judging.number, event, why)
         derived = judging.decide(self._run)
-        assert isinstance(derived, SlowUpdateApplied)
-        self._judged(seq, "guidance", event.epoch, event, derived, event.verdict.action != derived.verdict.action)
+        assert isinstance(derived, Judgement)
+        changed = event.verdict.action != derived.verdict.action
+        self._judged(seq, "guidance", judging.number, event, derived, changed)
         return derived
 
     def _judged(
@@ -258,29 +248,8 @@ class _Walk:
             )
         )
 
-    def _put_in(self, event: SlowUpdateApplied) -> Event:
-        """Guidance that met no gate; in another history the current text stays as it is, and the guidance settled."""
-        assert self.other.current is not None
-        if not self._same_current():
-            verdict = evolve(event.verdict, action="unchanged", stale_from="")
-            return evolve(event, skill=self.other.current.skill, verdict=verdict)
-        known, recorded = self.other.measured.get(event.candidate), event.verdict.candidate_value
-        value = None if known is None or recorded is None else known.value
-        return evolve(event, verdict=evolve(event.verdict, candidate_value=value))
-
-    def _noted(self, event: AppendixWritten) -> Event:
-        if not self._same_current():
-            return self._kept_notes(event)
-        known, current = self.other.measured.get(event.skill.hash), self.other.current
-        value = known.value if known is not None and event.value is not None else None
-        return evolve(event, value=value, previous_value=None if current is None else current.value)
-
-    def _kept_notes(self, event: AppendixWritten) -> Event:
-        """Another history's current text stays as it is; the notes count as written."""
-        assert self.other.current is not None
-        return evolve(event, skill=self.other.current.skill)
-
     def _same_current(self) -> bool:
+        """Whether the texts in which something is put are one; what follows an accepted candidate may be in another."""
         assert self.other.current is not None
         assert self.recorded.current is not None
         return self.other.current.skill.hash == self.recorded.current.skill.hash
@@ -302,11 +271,13 @@ class _Walk:
             return "the skill that would be current was never measured"
         if not compares or current.stale_from:
             return ""
-        return self._undrawn(candidate_contest(self.other) if judging is None else judging.contest)
+        gated_by = program_at(self.other).gated_by
+        contest = candidate_contest(self.other) if judging is None else judging.contest
+        return self._undrawn(contest, gated_by(self.other, self._run) if judging is None else self._run)
 
-    def _undrawn(self, contest: Contest) -> str:
+    def _undrawn(self, contest: Contest, run: RunData) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""
-        found = judged(self.other, self._run, contest)
+        found = judged(self.other, run, contest)
         if not isinstance(found, MoreDraws):
             return ""
         if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
@@ -327,7 +298,7 @@ class _Walk:
             if current.skill.hash not in self.other.measured and (current.skill.hash, 1) not in self.other.partial:
                 derived = None
                 why = "the final skill was never measured"
-            elif why := self._undrawn(final_contest(self.other)):
+            elif why := self._undrawn(final_contest(self.other), run):
                 derived = None
             elif is_better(self.other, run, final_contest(self.other)):
                 derived = "promote"

@@ -8,14 +8,14 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.engine.programs import check_allowed
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.values import Score
-from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, usage_there
 from skillopt_es.projections.lines import outcome_of, stated_score
 from skillopt_es.projections.summary import Summary
+from skillopt_es.projections.usage import WHOLE_RUN, UsageThere, usage_there
 from skillopt_es.runs.durations import durations, moments_of
 from skillopt_es.runs.folders import Status
 from skillopt_es.runs.overview import Detailed, Spent, detailed

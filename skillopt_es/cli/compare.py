@@ -141,7 +141,7 @@ def _as_json(each: Side) -> Json:
 
 
 def _usage_json(each: Side) -> Json:
-    from skillopt_es.projections.imported_usage import together
+    from skillopt_es.projections.usage import together
 
     if each.spent is not None:
         return plain(each.spent)

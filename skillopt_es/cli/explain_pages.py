@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _MOST = 150
 """How many groups are shown, and how many proposals of analysts and of merges."""
 
-_ADVICE: Mapping[type[Event], str] = {
+_EPOCH_TEXTS: Mapping[type[Event], str] = {
     SlowUpdateProposed: "guidance",
     SlowUpdateApplied: "verdict",
-    MetaSkillWritten: "memory",
+    MetaSkillWritten: "meta skill",
 }
 
 
@@ -206,8 +206,8 @@ def epoch_page(end: EpochEnd) -> Iterator[str]:
             if items:
                 yield f"  {category.replace('_', ' ')}: {names(items)}"
     for said in end.events:
-        if type(said.event) in _ADVICE:
-            yield f"{_ADVICE[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
+        if type(said.event) in _EPOCH_TEXTS:
+            yield f"{_EPOCH_TEXTS[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
 
 
 def show_item(item: str, reading: Reading, *, as_json: bool) -> None:

@@ -27,6 +27,7 @@ from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.presenting.documents import plain_call, plain_event
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.numbers import shown_time
+from skillopt_es.projections.usage import TOLD_COST
 from skillopt_es.runs.lookup import Found, FoundCalls, FoundSkill
 
 if TYPE_CHECKING:
@@ -270,6 +271,9 @@ def _print_call(row: CallRow, log: EventLog) -> None:
     if call.repeats:
         click.echo(f"not asked: it has the answer of {call.repeats}")
     for one in json.loads(call.tries):
+        if one["kind"] == TOLD_COST:
+            click.echo(f"it reports a cost of {one['message']}")
+            continue
         click.echo(f"tried before: {one['kind']} {one['status'] or ''}: {one['message']}")
     for role, digest in row.call.request.messages:
         _print_text(role, log.text(digest))

@@ -36,7 +36,7 @@ _TITLES = {
     "candidate": "candidates",
     "verdict": "verdicts that count it",
     "guidance": "epoch guidance",
-    "memory": "optimizer memory",
+    "meta_skill": "meta skills",
 }
 
 
@@ -69,7 +69,7 @@ def retract_command(
     as_json: bool,
 ) -> int:
     """
-    What goes back to a piece of evidence: patches, merges, edits, candidates, verdicts, advice and lines of the skill.
+    What rests on a piece of evidence: patches, merges, edits, candidates, verdicts, guidance and lines of the skill.
 
     --apply makes a fork from the last moment before anything met it; `resume` goes on without it. --erase removes its
     texts from this run, so that `verify` still vouches for all others and says what was erased. Neither calls a model.

@@ -5,14 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from skillopt_es.cli.printing import print_json
-from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, scored_json, tests_by_name
+from skillopt_es.cli.score_tables import (
+    Scored,
+    chosen_words,
+    print_certificate,
+    print_test_types,
+    print_tests,
+    scored_json,
+    tests_by_name,
+)
 from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
 from skillopt_es.deploy.frontmatter import own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
-from skillopt_es.events.values import Json, Score
+from skillopt_es.events.values import Json, Score, SkillTree
+from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_score
 from skillopt_es.presenting.numbers import shown_usage, shown_value
+from skillopt_es.projections.certificate import certificate_of
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Spent, spent
@@ -20,7 +30,8 @@ from skillopt_es.runs.snapshot import counted_verdicts
 from skillopt_es.skill.frontmatter import is_name
 
 # 130 is what shells say of Ctrl-C; 3 means that nothing is wrong, and the run waits for somebody.
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3,
+           "asked": 3}  # fmt: skip
 
 
 def print_outcome(state: AnyState, folder: Path, *, as_json: bool) -> int:
@@ -46,7 +57,7 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
         case "budget":
             hint = f"`skillopt-es {resuming(folder, pause.key)}` continues with a higher limit"
             tell("paused", Toned("paused:", "unsure"), f" {pause.message}", hint=hint, reason=pause.reason)
-        case "interrupt":
+        case "interrupt" | "asked":
             tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
         case _:
             print_error(pause.message, f"when the cause is gone, {resume_hint(folder)}")
@@ -58,8 +69,10 @@ def resume_hint(folder: Path) -> str:
 
 
 def write_best(state: AnyState, folder: Path) -> Path:
-    """The best skill's files under `best/`; the path of the main one."""
+    """The best skill's files under `best/`; the path of the main one, or of a whole folder of skills."""
     assert state.best is not None
+    if state.best.skill.is_folder:
+        _clear_skills(folder / "best", state.best.skill)
     for path, text in state.best.skill.files.items():
         file = folder / "best" / path
         if file.is_file() and file.read_bytes() == text.encode():
@@ -67,6 +80,18 @@ def write_best(state: AnyState, folder: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     return folder / "best" / state.best.skill.main
+
+
+def _clear_skills(best: Path, tree: SkillTree) -> None:
+    """Takes out the files of skills that an earlier best folder had, and that this one has not."""
+    for main in sorted(best.glob("*/SKILL.md")):
+        for file in sorted(main.parent.rglob("*"), reverse=True):
+            if file.is_file() and file.relative_to(best).as_posix() not in tree.files:
+                file.unlink()
+            elif file.is_dir() and not any(file.iterdir()):
+                file.rmdir()
+        if not any(main.parent.iterdir()):
+            main.parent.rmdir()
 
 
 def _nothing_learned(state: AnyState) -> str:
@@ -112,8 +137,10 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
             "hash": state.best.skill.hash,
             "value": state.best.value,
             "origin": str(state.best.origin),
+            "chosen_by_value": _is_chosen(state),
         },
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
+        "certificate": certificate_json(certificate_of(state)),
         "usage": plain(used),
         "note": _nothing_learned(state) or None,
         "paused": state.paused.message if state.paused else None,
@@ -135,8 +162,10 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
-    field("validation", "not measured yet" if before == after == "-" else f"{before} -> {after}")
+    known = f"{before} -> {after}{chosen_words(chosen=_is_chosen(state), tested=bool(state.tests))}"
+    field("validation", "not measured yet" if before == after == "-" else known)
     print_tests(_tests(state))
+    print_certificate(certificate_of(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")
     print_test_types(_tests(state))
@@ -146,6 +175,15 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
         field("note", note)
     say()
     print_next(next_steps(state, folder))
+
+
+def _is_chosen(state: AnyState) -> bool:
+    """Whether the best skill's score on validation is the one that it was chosen by."""
+    assert state.started is not None
+    assert state.best is not None
+    measured = state.measured.get(state.best.skill.hash)
+    told = measured is not None and measured.fresh is not None
+    return state.best.skill.hash != state.started.skill.hash and not told
 
 
 def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
@@ -200,7 +238,7 @@ def steps_after(folder: Path, *, reason: str, key: str, hint: str) -> list[tuple
             return [asked, (command, "when it is answered")]
         case "budget":
             return [(command, "with a higher limit")]
-        case "interrupt":
+        case "interrupt" | "asked":
             return [(command, "")]
         case _:
             return [(command, f"first: {hint}" if hint else "when the cause is gone")]

@@ -22,8 +22,7 @@ from skillopt_es.presenting.numbers import (
     shown_tokens,
     shown_value,
 )
-from skillopt_es.projections.imported_usage import UsageThere, together
-from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, UsageSums
+from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, UsageSums, UsageThere, together
 from skillopt_es.runs.overview import Spent
 from skillopt_es.runs.reading import Reading
 
@@ -49,7 +48,7 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
     With --json, all groups at once, but for improvement.
     """
     from skillopt_es.cli.printing import as_found
-    from skillopt_es.projections.imported_usage import usage_there
+    from skillopt_es.projections.usage import usage_there
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.overview import spent_in
 

@@ -42,6 +42,8 @@ BACKEND_NAMES: Mapping[str, str] = {
     "minimax": "minimax_chat",
 }
 KNOWN_BACKENDS = frozenset({*BACKEND_NAMES, *BACKEND_NAMES.values(), "anthropic", "simulated", "handoff"})
+OWN_AGENTS = ("python", "command", "http")
+"""Agents of the user's own: a function, a program, an address."""
 _FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
 
 _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
@@ -53,6 +55,22 @@ ADAPTERS: Mapping[str, tuple[str, str]] = {
         for name in ("babyvision", "mathverse", "mmrb", "sealqa", "swebench")
     },
 }
+
+
+def kind_of(backend: str) -> str:
+    """The installed adapter that a backend means: `python:my_agent.py:answer` is one of `python`."""
+    return backend.partition(":")[0]
+
+
+def is_own_agent(backend: str) -> bool:
+    """Whether it is an agent of the user's own, which has no model to be named; a bare `python` is none."""
+    return kind_of(backend) in OWN_AGENTS and backend != "python"
+
+
+def _spelling(name: str) -> str:
+    """A backend's name in lower case, but for what it says of a user's own files."""
+    head, colon, rest = name.strip().partition(":")
+    return f"{head.lower()}{colon}{rest}"
 
 
 @frozen
@@ -208,8 +226,8 @@ def backend_of(model: Tree, role: Role, label: Label = PLAIN) -> Backend:
     key, value = ("backend", shared) if is_blank(own) else (f"{role}_backend", own)
     if not isinstance(value, str) or not isinstance(shared or "", str):
         return Backend(key, value, "")
-    spelled = role_backend(str(shared or ""), str(own or ""), role, label).strip().lower()
-    if str(own or "").strip().lower() != spelled:
+    spelled = _spelling(role_backend(str(shared or ""), str(own or ""), role, label))
+    if _spelling(str(own or "")) != spelled:
         key = "backend"
     name = BACKEND_NAMES.get(spelled, spelled)
     mode = first(model, (f"{role}_azure_openai_auth_mode", "azure_openai_auth_mode"))

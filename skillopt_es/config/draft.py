@@ -128,7 +128,7 @@ def _shown(setting: str, value: Json) -> str:
         return f"the variable {value}" if value else "none"
     if HOLDS_SECRETS.search(setting):
         return "not shown"
-    if setting == "base_url":
+    if setting in ("base_url", "url"):
         return _host_of(str(value)) if may_hold_a_secret(str(value)) else str(value)
     return str(value) if isinstance(value, str) else shown(setting, value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -10,7 +11,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
-from skillopt_es.config.backends import OWN_KEYS, backend_of, written
+from skillopt_es.config.backends import OWN_KEYS, ROLES, backend_of, is_own_agent, kind_of, written
 from skillopt_es.config.places import is_packaged
 from skillopt_es.config.sections import (
     MODEL_KEYS,
@@ -69,6 +70,7 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         allowed = "strict where evaluation.stale_scores is on: a text that was not measured has no draws to compare"
         raise reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
     check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))
+    _check_agents(config, reader)
     roles: tuple[Role, ...] = ("optimizer", "target")
     unnamed = [role for role in roles if not config.role(role).model]
     if unnamed:
@@ -77,6 +79,34 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         raise reader.error(f"model.{unnamed[0]}", "", "the name of a model", f"{hint}, or give `{given}`")
     check_priced(config)
     _check_lengths(config, reader)
+
+
+def _check_agents(config: RunConfig, reader: _Reader) -> None:
+    """An agent of the user's own needs what it is reached by; nothing else has a use for that."""
+    kinds = [kind_of(config.role(role).backend) for role in ROLES if is_own_agent(config.role(role).backend)]
+    for role in ROLES:
+        own = config.role(role)
+        for key, owner, example in (("command", "command", '["node", "agent.js"]'), ("url", "http", "http://…")):
+            value, name = getattr(own, key), f"model.{role}_{key}"
+            if kind_of(own.backend) == owner and not value:
+                hint = f"write {role}_{key}: {example}"
+                raise reader.error(name, value, f"set where {role}_backend is {owner}", hint)
+            if value and owner not in kinds:
+                raise reader.error(name, _plain(value), f"left out: it is for target_backend: {owner}")
+        if own.gateway and not kinds:
+            allowed = "left out: it is for an agent of your own (target_backend: python:…, command or http)"
+            raise reader.error(f"model.{role}_gateway", own.gateway, allowed)
+        if isinstance(own.command, str):
+            try:
+                shlex.split(own.command)
+            except ValueError as error:
+                raise reader.error(
+                    f"model.{role}_command", own.command, f"a command as for a shell ({error})"
+                ) from None
+
+
+def _plain(value: str | tuple[str, ...]) -> Json:
+    return value if isinstance(value, str) else list(value)
 
 
 def _check_lengths(config: RunConfig, reader: _Reader) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
 from skillopt_es.config.backends import (
     KNOWN_BACKENDS,
@@ -14,6 +15,7 @@ from skillopt_es.config.backends import (
     backend_of,
     family_of,
     first,
+    is_own_agent,
     own_keys,
     written,
 )
@@ -124,6 +126,24 @@ def write_backend(draft: Draft, role: Role, backend: Backend) -> None:
         source = draft.sources.get(f"model.{backend.key}", "")
         spelled = backend.name if backend.spelled == "openai_chat" else backend.spelled
         draft.put(f"{role}_backend", spelled, source)
+
+
+def name_own_agent(draft: Draft, role: Role, backend: Backend) -> None:
+    """An agent of the user's own is called after what is run, where nobody gave it the name of a model."""
+    if not isinstance(backend.name, str) or not is_own_agent(backend.name):
+        return
+    if any(not is_blank(written(draft.model, role, backend, key).value) for key in ("model", "gateway")):
+        return  # with a gateway it has a model, which has to be named
+    kind, _, code = backend.name.partition(":")
+    name = code
+    if kind == "command":
+        given = written(draft.model, role, backend, "command").value
+        name = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
+    elif kind == "http":
+        parts = urlsplit(str(written(draft.model, role, backend, "url").value or ""))
+        name = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    if name:
+        draft.put(role, name, draft.sources.get(f"model.{backend.key}", ""))
 
 
 _STAND_INS = ("simulated", "handoff")  # for whatever a config is written for

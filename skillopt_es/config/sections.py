@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -116,8 +117,11 @@ def _bounded(cls: type, attributes: list[attrs.Attribute[object]]) -> list[attrs
 
 @frozen(kw_only=True, field_transformer=_bounded)
 class RoleConfig(RoleSettings):
-    """One role's model: the settings of any, and those of a coding agent."""
+    """One role's model: the settings of any, and those of an agent: of the user's own, or a coding agent."""
 
+    command: str | tuple[str, ...] | None = field(metadata={"words": "a command: a list of texts, or one text"})
+    url: str
+    gateway: str
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
     agent_answers: Literal["hidden", "visible"]
@@ -132,6 +136,13 @@ class RoleConfig(RoleSettings):
     def agent_on_the_web(self) -> bool:
         """Whether a coding agent may meet texts from the web."""
         return self.agent_network or self.agent_web_search is True
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command of an agent of the user's own, word by word."""
+        if isinstance(self.command, str):
+            return tuple(shlex.split(self.command))
+        return self.command or ()
 
     @property
     def agent_variables(self) -> tuple[str, ...]:
@@ -238,6 +249,7 @@ class EvaluationConfig:
     max_size: int = field(metadata=_limits(low=0))
     no_untrusted_only: bool
     fresh_score: bool
+    certificate: bool
     early_stop: Literal["off", "exact"]
     early_stop_wave: int = field(metadata=_limits(low=1))
     sel_env_num: int = field(metadata=_limits(low=0))
@@ -281,6 +293,22 @@ class EnvConfig:
 
 
 @frozen(kw_only=True)
+class SkillsConfig:
+    """How a folder of skills is trained (train.program: skills)."""
+
+    reflection_trigger_size: int = field(metadata=_limits(low=1))
+    reflection_group_size: int = field(metadata=_limits(low=1))
+    max_rejected_update_buffer_size: int = field(metadata=_limits(low=1))
+    most_waiting: int = field(metadata=_limits(low=0))
+    manage: bool
+    manage_gate_rule: GateRule
+    most_changes: int = field(metadata=_limits(low=1))
+    retire_after: int = field(metadata=_limits(low=0))
+    most_skills: int = field(metadata=_limits(low=1, high=100))
+    most_listed: int = field(metadata=_limits(low=100))
+
+
+@frozen(kw_only=True)
 class PricesConfig:
     """What tokens cost; it decides nothing. Recorded, so that a log can be added up without its config."""
 
@@ -317,6 +345,7 @@ class RunConfig:
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
+    skills: SkillsConfig
     prices: PricesConfig
     budget: BudgetConfig
     folder: str
@@ -352,6 +381,7 @@ SECTIONS: Mapping[str, type] = {
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,
+    "skills": SkillsConfig,
     "prices": PricesConfig,
     "budget": BudgetConfig,
 }

@@ -19,6 +19,7 @@ from skillopt_es.config.roles import (
     drop_meaningless,
     drop_unused,
     name_from_environment,
+    name_own_agent,
     notices_of,
     settle_role,
     write_backend,
@@ -64,6 +65,7 @@ def settled(given: Given, environ: Mapping[str, str]) -> Settled:
     drop_unused(draft, backends)
     for role in ROLES:
         write_backend(draft, role, backends[role])
+        name_own_agent(draft, role, backends[role])
         _lower_asked(draft, role, backends[role])
     _settle_env(draft, environ)
     _tell(draft, backends, environ)

@@ -64,7 +64,9 @@ def described(attribute: attrs.Attribute[object]) -> str:
     kind = attribute.type
     optional = kind in (float | None, int | None, bool | None)
     low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
-    if literals(kind):
+    if "words" in attribute.metadata:
+        words = str(attribute.metadata["words"])
+    elif literals(kind):
         words = "one of " + ", ".join(str(value) for value in literals(kind))
     elif optional:
         words = _WORDS[cast(type, get_args(kind)[0])]

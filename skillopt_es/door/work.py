@@ -20,7 +20,7 @@ from skillopt_es.door.run import Run, open_run
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer
 from skillopt_es.engine.programs import Program
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import Interrupted
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from decimal import Decimal
 
 from attrs import asdict, evolve, frozen
 
@@ -13,6 +14,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import AgentStep, CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
+from skillopt_es.projections.usage import TOLD_COST
 
 
 @frozen
@@ -52,6 +54,8 @@ def recorded_request(request: ChatRequest) -> RecordedRequest:
     if request.tools:
         params["tools"] = [asdict(tool) for tool in request.tools]
         params["tool_choice"] = request.tool_choice
+    if request.extra:
+        params["extra"] = dict(request.extra)
     used = [_tool_use(number, message) for number, message in enumerate(request.messages)]
     if any(used):
         params["tool_use"] = [use for use in used if use]
@@ -138,7 +142,7 @@ def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool) -> FinishedCal
         cached_tokens=reply.usage.cached,
         reasoning_tokens=reply.usage.reasoning,
         latency_ms=reply.latency_ms,
-        tries=_tries(reply.tries),
+        tries=_tries(reply.tries, reply.cost),
         ahead=ahead,
     )
 
@@ -173,10 +177,12 @@ def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool) -> FinishedCa
     )
 
 
-def _tries(tries: Sequence[Try]) -> str:
-    if not tries:
-        return "[]"
-    return json.dumps([_try(one) for one in tries], sort_keys=True, separators=(",", ":"))
+def _tries(tries: Sequence[Try], cost: Decimal | None = None) -> str:
+    """The tries as they are recorded, and after them what an agent says that it spent."""
+    rows = [_try(one) for one in tries]
+    if cost is not None:
+        rows.append({"kind": TOLD_COST, "status": None, "message": str(cost), "waited_ms": 0})
+    return json.dumps(rows, sort_keys=True, separators=(",", ":")) if rows else "[]"
 
 
 def _try(one: Try) -> dict[str, object]:

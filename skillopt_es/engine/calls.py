@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Protocol, cast
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from skillopt_es.engine.budget import Bound, Tariff, bound_of
+from skillopt_es.engine.budget import Bound, CutShort, Purse, Tariff, bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
@@ -27,11 +27,11 @@ from skillopt_es.engine.call_records import (
     recorded_answer,
     recorded_request,
     repeating_call,
+    steps_of,
     steps_text,
     unanswered_call,
 )
 from skillopt_es.engine.in_flight import Held, InFlight, Seats
-from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
@@ -39,27 +39,31 @@ from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.logs import bound
 from skillopt_es.ports import (
+    AgentStep,
     CallFailed,
     ChatModel,
     ChatReply,
     ChatRequest,
     FailureKind,
     FinishReason,
+    Fronting,
     NotStarted,
     ToolCall,
     Unanswered,
+    Usage,
 )
 
 
 @frozen
 class Answer:
-    """A reply and where it is recorded; `acted` says that an agent did something on its way to it."""
+    """A reply and where it is recorded; `steps` are what an agent did on its way to it."""
 
     text: str
     finish: FinishReason
     ref: CallRef
     tool_calls: tuple[ToolCall, ...] = ()
-    acted: bool = False
+    steps: tuple[AgentStep, ...] = ()
+    usage: Usage = field(factory=Usage)
 
 
 class Calls(Protocol):
@@ -252,7 +256,7 @@ class LiveCalls:
         )
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
-        return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls, reply.steps, reply.usage)
 
     async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -280,13 +284,17 @@ class LiveCalls:
 
         async def ask(request: ChatRequest) -> ChatReply:
             request = evolve(request, rest=held.rest)
-            if self._shared is None:
+            if self._shared is None or isinstance(model, Fronting):
                 return await model.complete(request)
             bound = _bound(asked, self._shared.tariffs[asked.role])
             return await self._shared.pay(asked.role, request, bound, model.complete, ahead=last)
 
         request = asked.request
         if self._purse is None:
+            return await ask(request)
+        if isinstance(model, Fronting):  # it waits for calls of its own, which are paid one by one
+            if not await self._purse.counted(request.slot):
+                raise NotStarted
             return await ask(request)
         bound = _bound(asked, self._purse.tariffs[asked.role])
         return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
@@ -396,4 +404,9 @@ def answer_of(row: CallRow, texts: Texts) -> Answer:
     if isinstance(recorded, ErasedText):
         raise TextErased(f"the answer to {row.call.slot} was erased")
     text, calls = read_answer(recorded, row.call.finish)
-    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, acted=row.call.trace is not None)
+    steps = () if row.call.trace is None else steps_of(texts.text(row.call.trace))
+    call = row.call
+    usage = Usage(
+        input=call.input_tokens, output=call.output_tokens, cached=call.cached_tokens, reasoning=call.reasoning_tokens
+    )
+    return Answer(text, cast(FinishReason, call.finish), row.ref, calls, steps, usage)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
+from skillopt_es.engine.tasks import RunData
+from skillopt_es.events.places import BASELINE, FINAL_FRESH, FINAL_TEST, Place
 from skillopt_es.events.values import DRAWS_ONCE, Role
 
 _TURNS = ("max_turns", "max_steps", "max_tool_turns")
@@ -50,6 +50,7 @@ def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
         "baseline": (validation, validation, validation),
         # A step may end without a candidate, so there may be none of these.
         "gate": (validation * steps, 0, validation * steps * draws),
+        "certificate": (most_for_certificate(run), 0, most_for_certificate(run)),
         # The initial, the best and the final skill may be one text or three.
         "test": (tests, tests, 3 * tests),
     }
@@ -61,10 +62,23 @@ def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     )
 
 
+def most_for_certificate(run: RunData) -> int:
+    """How many results a certificate takes at most: each training item once, and one batch more of the best skill."""
+    items = len(run.started.splits.train)
+    return (items + min(items, run.config.train.batch_size)) * run.config.evaluation.certificate
+
+
+def is_for_certificate(slot: str) -> bool:
+    """Whether a call was made because items were to meet the certified skill."""
+    return FINAL_FRESH.holds(slot) or Place(slot).stage == "certified"
+
+
 def kind_of_call(slot: str, stage: str) -> str:
     """The kind of a recorded call: of a rollout where it was made, of a question which it was."""
     if stage != "rollout":
         return stage
     if BASELINE.holds(slot):
         return "baseline"
+    if is_for_certificate(slot):
+        return "certificate"
     return "test" if FINAL_TEST.holds(Place(slot)) else "gate"

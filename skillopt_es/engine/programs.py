@@ -22,13 +22,12 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Contest, Task, Unit
+from skillopt_es.engine.tasks import Contest, RunData, Task, Unit
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Json, Purpose
+from skillopt_es.events.values import CallRef, Json, Order, Purpose
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections import core
 from skillopt_es.projections.state import AnyState, RunState
@@ -118,9 +117,11 @@ class Judging:
     """
     A verdict that is no step's, to be asked for again: what is compared, and what other settings would make of it.
 
-    `refused` says whether they would refuse the text for what it is, whatever it would measure.
+    `number` is that of what it was about, such as an epoch. `refused` says whether they would refuse the text for what
+    it is, whatever it would measure.
     """
 
+    number: int
     contest: Contest
     refused: Callable[[RunData], bool]
     decide: Callable[[RunData], Event]
@@ -172,12 +173,15 @@ class Program(Generic[S]):
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
     says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
     `doubts` why its candidate rests on nothing that anybody vouches for, `judging` what an event has decided that
-    is no step's verdict, `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
+    is no step's verdict, `elsewhere` what any other event would have been in another history (whose current text is the
+    same or not), `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
     events after which the log's head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
+    `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
+    `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     One that `trains_folder` begins with a folder of skills, not with one skill.
     """
 
@@ -192,7 +196,9 @@ class Program(Generic[S]):
     under_way: Callable[[RunState[S]], str] = field(default=_under_way)
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
+    gated_by: Callable[[RunState[S], RunData], RunData] = field(default=lambda state, run: run)
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
+    elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
@@ -201,6 +207,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
+    heeds: frozenset[Order] = frozenset({"pause", "budget"})
     trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:
@@ -220,7 +227,7 @@ def hand_over(program: Program[Any]) -> None:
     Raises ConfigError for a name that an installed program has: what a log says of it must mean one thing.
     """
     if program.name in {point.name for point in entry_points(group=PROGRAMS)}:
-        if _installed(program.name) is program:
+        if installed_program(program.name) is program:
             return
         raise ConfigError(f"a program named {program.name!r} is installed already", hint="give yours another name")
     _HANDED_OVER[program.name] = program
@@ -232,11 +239,13 @@ def program_named(name: str, place: str = "") -> Program[Any]:
 
     Raises ConfigError, which begins with the `place` where the name was written, and names those that train.
     """
-    return _HANDED_OVER[name] if name in _HANDED_OVER else _installed(name, place)
+    # Asked for every event of a fold, so both ways are a look-up.
+    return _HANDED_OVER[name] if name in _HANDED_OVER else installed_program(name, place)
 
 
 @cache
-def _installed(name: str, place: str = "") -> Program[Any]:
+def installed_program(name: str, place: str = "") -> Program[Any]:
+    """The program that a package brings under that name; it is looked for once, for every event asks."""
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
         ways = [each for each in sorted(found) if _trains(found[each])]
@@ -288,6 +297,7 @@ def evolve(state: AnyState, event: Event) -> AnyState:
     if isinstance(event, RunStarted):
         return replace(core.evolve(state, event), program=program_of(event).initial(event))
     handler = program_at(state).evolve.get(type(event))
+    # The program comes first: it compares an event with the core as it was before.
     return core.evolve(state if handler is None else handler(state, event), event)
 
 
@@ -295,6 +305,7 @@ def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState:
     """The state after all these events, from nothing or from an earlier state."""
     state = RunState[object]() if state is None else state
     for kind, row in groupby(events, key=type):
+        # Most of a log are rollouts in long rows: folded one by one, each would copy the mapping of all places.
         if kind is RolloutCompleted and kind not in program_at(state).evolve:
             state = core.with_rollouts(state, cast("Sequence[RolloutCompleted]", list(row)))
         else:

@@ -18,14 +18,13 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words
-from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.engine.tasks import Rollouts, RunData, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
+from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, digest_of, text_digest
 from skillopt_es.ports import (
     AsyncCall,
     CallFailed,
@@ -226,20 +225,27 @@ class _Target:
             tools=tuple(tools),
             tool_choice=tool_choice,
             skill=self._unit.skill,
+            item=self._unit.item,
+            seed=_seed(config.train.seed, self._slot),
         )
         answer = await self._ask(request)
         if answer.finish == "length":
             answer = await self._ask(_shorter(request, answer))
             if answer.finish == "length":
                 raise _StillCutError
-        return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls)
+        return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, steps=answer.steps)
 
     async def _ask(self, request: ChatRequest) -> Answer:
         answer = await self._calls.ask("target", request)
         self.made.append(answer.ref)
-        self.acted = self.acted or answer.acted
+        self.acted = self.acted or bool(answer.steps)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
+
+
+def _seed(seed: int, slot: str) -> int:
+    """The seed of one attempt: the same in every process, and another one for each draw of an item."""
+    return int(digest_of(f"{seed} {slot}".encode())[:8], 16)
 
 
 def _shorter(request: ChatRequest, answer: Answer) -> ChatRequest:
@@ -259,6 +265,7 @@ def packed(episode: Episode, exchanges: Sequence[Exchange]) -> str:
     """The blob of an episode: its task and its records, each a text, [call] for an answer or [call, message]."""
     places: dict[str, list[int]] = {}
     for number, exchange in enumerate(exchanges):
+        # The first place of a text counts: the same episode then always makes the same blob.
         places.setdefault(exchange.answer, [number])
         for position, text in enumerate(exchange.sent):
             places.setdefault(text, [number, position])

@@ -1,7 +1,8 @@
 """
-What a program can ask for next, and the evaluations that most of it is for: what is missing of one, and its sum. Pure.
+What a run is given and what it can be asked to do next: its recorded facts, tasks, and the evaluations most are for.
 
-An evaluation that too little was measured of has no sum: then the run pauses.
+Pure functions of the state say what is missing of an evaluation, and its sum; one of which too little was measured has
+none, and then the run pauses.
 
 Random draws, each from its own seed: batches, minibatches and comparison samples. Python's Mersenne Twister and its
 shuffle, so that the same seed draws the same items as the original trainer. What is drawn goes into an event; nothing
@@ -12,14 +13,86 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from attrs import evolve, field, frozen
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
+from skillopt_es.config import EMPTY, RunConfig, recorded_config
+from skillopt_es.config.places import config_folder
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, RunStarted, SkillScored
+from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
-from skillopt_es.events.values import Batch, Measured, Outcome, Purpose, Score, SkillTree, Split
+from skillopt_es.events.values import Batch, Json, Measured, Outcome, Purpose, Role, Score, SkillTree, Split
 from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
+from skillopt_es.skill.density import semantic_density
+
+
+@frozen(kw_only=True)
+class RunData:
+    """A run's config and what was fixed when it started."""
+
+    config: RunConfig
+    started: RunStarted
+
+    @property
+    def selection_items(self) -> tuple[str, ...]:
+        """The validation items that every gate uses."""
+        return _first(self.started.splits.val, self.config.evaluation.sel_env_num)
+
+    @property
+    def test_items(self) -> tuple[str, ...]:
+        """The test items, none when tests are off."""
+        if not self.config.evaluation.eval_test:
+            return ()
+        return _first(self.started.splits.test, self.config.evaluation.test_env_num)
+
+    @property
+    def workers(self) -> Mapping[Role, int]:
+        """How many calls of each role may be in flight."""
+        return {"target": self.config.env.workers, "optimizer": self.config.gradient.analyst_workers}
+
+    def passes(self, outcome: Measured) -> bool:
+        """Whether a task counts as solved: the whole of it, or any part where partial ones pass."""
+        # Any part of the task, but not what rounding leaves of nothing.
+        return outcome.hard >= 1e-9 if self.config.evaluation.partial_passes else outcome.passed
+
+    def gate_value(self, score: Score, skill: SkillTree) -> float:
+        """The number that the gate compares: the chosen score, and the text's own bonus where that is on."""
+        return self.worth(score.hard, score.soft) + self.bonus(skill)
+
+    def worth(self, hard: float, soft: float) -> float:
+        """What a hard and a soft score count together."""
+        evaluation = self.config.evaluation
+        if evaluation.gate_metric == "hard":
+            return hard
+        if evaluation.gate_metric == "soft":
+            return soft
+        weight = evaluation.gate_mixed_weight
+        return (1 - weight) * hard + weight * soft
+
+    def bonus(self, skill: SkillTree) -> float:
+        """What a text itself adds to its value."""
+        evaluation = self.config.evaluation
+        if not evaluation.use_semantic_density:
+            return 0.0
+        return evaluation.semantic_density_weight * semantic_density(skill.text, evaluation.words)
+
+
+def _first(items: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return items[:count] if count else items
+
+
+def recorded_run(started: RunStarted, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunData:
+    """The run that a log's first event describes, with the settings that resuming it has changed."""
+    place = config_folder(started.folder, folder)
+    try:
+        config = recorded_config(dict(started.config), place)
+    except ConfigError as error:
+        raise LogDamaged(f"the recorded config cannot be read by this version: {error.message}") from error
+    if overrides:  # a wrong one is the user's mistake, not the log's
+        config = recorded_config(dict(started.config), place, overrides)
+    return RunData(config=config, started=started)
 
 
 @frozen(kw_only=True)
@@ -119,6 +192,7 @@ def measure(state: AnyState, evaluations: Sequence[Evaluation]) -> Task | None:
     units = tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
     if units:
         return Rollouts(units)
+    # All are run before the first is added up, so that evaluations run side by side.
     for evaluation in evaluations:
         if evaluation.place not in state.scored:
             return AddUp(evaluation)
@@ -162,7 +236,7 @@ def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, Skil
     return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
 
 
-def told_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
+def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
     """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
     current = state.current
     assert current is not None
@@ -190,6 +264,7 @@ def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
     named = (("initial", run.started.skill), ("best", state.best.skill), ("final", state.current.skill))
     texts: dict[str, tuple[str, SkillTree]] = {}
     for name, skill in named:
+        # One text has one test score: it is tried under the first of its names.
         texts.setdefault(skill.hash, (name, skill))
     return [
         Evaluation(
@@ -213,10 +288,12 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     rollout = run.config.rollout
     most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
     measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    # A mean over nothing would be 0, and a 0 decides; where an evaluation was stopped its bound stands without any.
     nothing = measured == 0 and not not_run
     if nothing or len(outcomes) - measured > most * len(evaluation.items):
         return _unmeasured_pause(evaluation, rows, total)
     silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
+    # One silent item is no sign of an outage.
     if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
         return _unanswered_pause(evaluation, rows[silent[0]], len(silent), measured)
     by_type: dict[str, list[Outcome]] = {}

@@ -15,7 +15,7 @@ from attrs import frozen
 from skillopt_es.counting import counted
 from skillopt_es.engine.estimates import Part
 from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.estimating.history import Calls, PastRun
 from skillopt_es.events.values import Role
 from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
@@ -24,7 +24,7 @@ from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
 _SPREAD, _LEAST_SPREAD = 1.5, 0.1
 _CHARACTERS_A_TOKEN = 4
 # Assumed where nothing was measured: tokens of a task, of a target's answer and of an optimizer's, seconds a call.
-_TASK, _ANSWER, _ADVICE, _SECONDS = (100, 3000), (20, 1500), (150, 2500), (1.0, 20.0)
+_TASK, _ANSWER, _EPOCH_TEXT, _SECONDS = (100, 3000), (20, 1500), (150, 2500), (1.0, 20.0)
 
 
 @frozen(kw_only=True)
@@ -164,7 +164,7 @@ def _tokens(part: Part, run: RunData, past: Sequence[PastRun]) -> tuple[Range, R
     else:
         gradient = run.config.gradient
         shown = gradient.minibatch_size * gradient.max_trajectory_chars // _CHARACTERS_A_TOKEN
-        task, answer = (_TASK[1] // 3, max(_TASK[1], shown)), _ADVICE
+        task, answer = (_TASK[1] // 3, max(_TASK[1], shown)), _EPOCH_TEXT
     most = run.config.env.max_completion_tokens if part.role == "target" else run.config.optimizer.max_completion_tokens
     said = (min(answer[0], most), min(answer[1], most))
     return _between(skill + task[0], skill + task[1]), _between(*said), None, "tokens assumed"
@@ -178,12 +178,12 @@ _ALIKE: dict[Role, tuple[str, ...]] = {
 
 def _mean(kinds: Sequence[Calls]) -> tuple[float, float, float] | None:
     """Tokens in and out a call, and the share of cached ones; None where nothing was reported."""
-    told = sum(calls.told for calls in kinds)
-    if not told:
+    reported = sum(calls.reported for calls in kinds)
+    if not reported:
         return None
     inputs = sum(calls.input for calls in kinds)
     cached = sum(calls.cached for calls in kinds)
-    return inputs / told, sum(calls.output for calls in kinds) / told, cached / inputs if inputs else 0.0
+    return inputs / reported, sum(calls.output for calls in kinds) / reported, cached / inputs if inputs else 0.0
 
 
 def _around(means: Sequence[float]) -> Range:

@@ -15,7 +15,7 @@ from attrs import define, evolve, frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.estimates import Part
 from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     STEP_ENDS,
@@ -44,7 +44,7 @@ class Calls:
     """The calls of one kind: how many, and the sums of what was reported of them."""
 
     count: int = 0
-    told: int = 0
+    reported: int = 0
     input: int = 0
     output: int = 0
     cached: int = 0
@@ -160,7 +160,7 @@ def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun
         of_kind.count += 1
         of_kind.latency_ms += call.latency_ms
         if call.input_tokens is not None and call.output_tokens is not None:
-            of_kind.told += 1
+            of_kind.reported += 1
             of_kind.input += call.input_tokens
             of_kind.output += call.output_tokens
             of_kind.cached += call.cached_tokens if call.cached_tokens is not None else 0

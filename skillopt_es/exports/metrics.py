@@ -16,11 +16,10 @@ from skillopt_es.events.catalog import (
     ended_step,
 )
 from skillopt_es.events.journal import CallRow
-from skillopt_es.projections.imported_usage import UsageThere, usage_there
 from skillopt_es.projections.lines import StepLine, outcome_of
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.usage import RunUsage, UsageSums, usage_of
+from skillopt_es.projections.usage import RunUsage, UsageSums, UsageThere, usage_of, usage_there
 from skillopt_es.runs.run_settings import Settings, settings_in, shareable
 
 

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from attrs import evolve, frozen
 
 from skillopt_es.events.values import Measured
-from skillopt_es.gate.compare import Comparison, Draw, Worth, compare
-from skillopt_es.gate.rules import Rule, Ruling, Side
+from skillopt_es.gate.noise import Draw, Worth
+from skillopt_es.gate.rules import Comparison, Rule, Ruling, Side, compare
 
 _BEST = Measured(1.0, 1.0)
 # What rounding alone can leave of a sum must not decide.

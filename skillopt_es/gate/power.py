@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.events.values import Measured
-from skillopt_es.gate.compare import Draw
+from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.rules import NOTHING_KNOWN, Known, MoreDraws, Rule, Ruling, Side, judge
 
 Chances = Mapping[str, float]

@@ -1,7 +1,9 @@
 """
 The rules of the gate: what the draws of two texts say about them. Pure: a rule decides, or names the draws it wants.
 
-A draw is one evaluation of a text, item by item. `strict` compares one draw of each text, as the paper does. `confirm`
+A draw is one evaluation of a text, item by item; two texts are compared on the items that were measured under both.
+
+`strict` compares one draw of each text, as the paper does. `confirm`
 wants an apparent win to happen again in fresh draws of both. `paired` wants the mean difference over several draws to
 exceed the noise of drawing, which is measured as the scatter of each item over its draws, or of each family of items
 that flip together: where no item ever flips, it is zero. `no_loss` takes what is not worse in one draw of each: a
@@ -14,14 +16,15 @@ about it in `configs/base.yaml`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Literal
 
 from attrs import field, frozen
 
 from skillopt_es.errors import SettingRefused
-from skillopt_es.events.values import GateNoise, GateRule, Json
-from skillopt_es.gate.compare import NO_FAMILIES, Comparison, Draw, Worth, compare
+from skillopt_es.events.values import GateNoise, GateRule, Json, Score
+from skillopt_es.gate.noise import NO_FAMILIES, Draw, Row, Worth, drawing_error, mean_of
 
 Verdict = Literal["accept", "reject", "indecisive"]
 Reason = Literal[
@@ -47,6 +50,7 @@ REASONS: Mapping[str, str] = {
     "not_confirmed": "better than current, but not once more in fresh draws",
     "within_noise": "not better than current by more than noise",
     "items_lost": "loses more items than a win may",
+    "by_hand": "somebody decided otherwise by hand",
     "few_items": "too few items were measured under both",
 }
 """The reasons in words."""
@@ -61,6 +65,79 @@ SETTINGS: Mapping[Heeded, str] = {
 
 _ROUNDING = 1e-9
 _LEAST_SCATTER = 20  # degrees of freedom from which on the noise of drawing is known to about a sixth
+
+
+@frozen(kw_only=True)
+class Comparison:
+    """Two texts on the items that were measured under both; `error` is the noise of drawing, where it can be told."""
+
+    items: tuple[str, ...]
+    candidate: Score
+    current: Score
+    candidate_value: float
+    current_value: float
+    error: float | None
+    candidate_draws: int
+    current_draws: int
+    won: tuple[str, ...]
+    lost: tuple[str, ...]
+
+    @property
+    def gain(self) -> float:
+        """By how much the candidate is ahead."""
+        return self.candidate_value - self.current_value
+
+
+def compare(
+    current: tuple[Draw, ...],
+    candidate: tuple[Draw, ...],
+    current_bonus: float,
+    candidate_bonus: float,
+    worth: Worth,
+    families: Mapping[str, str] = NO_FAMILIES,
+) -> Comparison:
+    """Both texts over all these draws, each item counting once however often it was measured."""
+    opposed = frozenset(chain.from_iterable(current))
+    items = tuple([item for item in dict.fromkeys(chain.from_iterable(candidate)) if item in opposed])
+    ours, theirs = _rows(candidate, items), _rows(current, items)
+    left, right = mean_over(ours), mean_over(theirs)
+    return Comparison(
+        items=items,
+        candidate=left,
+        current=right,
+        candidate_value=worth(left.hard, left.soft) + candidate_bonus,
+        current_value=worth(right.hard, right.soft) + current_bonus,
+        error=drawing_error(items, (candidate, ours), (current, theirs), families, worth),
+        candidate_draws=len(candidate),
+        current_draws=len(current),
+        won=_above(items, theirs, ours),
+        lost=_above(items, ours, theirs),
+    )
+
+
+def mean_over(items: Sequence[Row]) -> Score:
+    """The means over items, of which each may have been measured several times."""
+    count = len(items)
+    return Score(
+        hard=sum([mean_of([one.hard for one in each]) if each[1:] else each[0].hard for each in items]) / max(1, count),
+        soft=sum([mean_of([one.soft for one in each]) if each[1:] else each[0].soft for each in items]) / max(1, count),
+        measured=count,
+    )
+
+
+def _rows(draws: tuple[Draw, ...], items: tuple[str, ...]) -> list[Row]:
+    """The results of each item in these draws; in some it may not have been measured."""
+    wanted = frozenset(items)
+    if all(wanted <= draw.keys() for draw in draws):
+        return [*zip(*([draw[item] for item in items] for draw in draws), strict=True)]
+    return [tuple(draw[item] for draw in draws if item in draw) for item in items]
+
+
+def _above(items: tuple[str, ...], lower: Sequence[Row], higher: Sequence[Row]) -> tuple[str, ...]:
+    """The items whose every draw is above every draw of the other text: one that only flips is neither won nor lost."""
+    most = [max([one.hard for one in each]) if each[1:] else each[0].hard for each in lower]
+    least = [min([one.hard for one in each]) if each[1:] else each[0].hard for each in higher]
+    return tuple([item for item, low, high in zip(items, most, least, strict=True) if low < high])
 
 
 @frozen(kw_only=True)
@@ -147,6 +224,7 @@ class MoreDraws:
 
 def judge(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known = NOTHING_KNOWN) -> Ruling | MoreDraws:
     """The rule's verdict on these draws, or the draws that it wants first."""
+    # Both are wanted at once where neither was drawn: they run side by side.
     if not candidate.draws or not current.draws:
         return MoreDraws(candidate=0 if candidate.draws else 1, current=0 if current.draws else 1)
     found = rule.kind.judged(rule, current, candidate, worth, known)

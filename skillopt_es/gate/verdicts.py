@@ -17,13 +17,13 @@ from attrs import evolve
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.programs import Decision, program_at
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import (
     AddUp,
     Contest,
     Decide,
     Evaluation,
     Rollouts,
+    RunData,
     Task,
     begun_draw,
     mean_score,
@@ -43,9 +43,10 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
 from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
-from skillopt_es.gate.compare import Draw, compare
+from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
-from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, heeded, judge, too_little_for
+from skillopt_es.gate.noise import Draw
+from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, compare, heeded, judge, too_little_for
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing
 
@@ -75,6 +76,7 @@ def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraw
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
     found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
+    # A draw that ended early is looked at once the current text has every draw that it is held against.
     if isinstance(found, Ruling) or found.current:
         return found
     begun = state.partial.get((contest.candidate.hash, found.candidate))
@@ -132,8 +134,10 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
     )
-    if run.config.evaluation.early_stop == "off":
+    whole = state.steering.by_hand.get(contest.candidate.hash) == "take"  # a text that is taken has a score
+    if whole or run.config.evaluation.early_stop == "off":
         return measure(state, [*candidate, *current])
+    # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
     return measure(state, current) or _wave(state, run, contest, candidate[0])
 
 
@@ -252,6 +256,7 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     if not use_gate:
         return "force_accept"
     assert current is not None
+    # A tie keeps the current text, as in the original.
     if value <= current:
         return "reject"
     return "accept_new_best" if better_than_best else "accept"
@@ -337,12 +342,22 @@ def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
     assert state.built is not None
     assert state.best is not None
-    contest = candidate_contest(state)
-    return CandidateGated(
-        step=state.built.step,
-        candidate=contest.candidate.hash,
-        verdict=weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate),
-    )
+    contest, run = candidate_contest(state), program_at(state).gated_by(state, run)
+    found = weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
+    candidate = contest.candidate.hash
+    return CandidateGated(step=state.built.step, candidate=candidate, verdict=_by_hand(found, state, candidate))
+
+
+def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict:
+    """The verdict, unless somebody has said otherwise; its numbers stay, so that everybody sees what was overruled."""
+    hand = state.steering.by_hand.get(candidate)
+    if hand is None or (hand == "take") == found.taken:
+        return found
+    assert state.best is not None
+    if hand == "refuse":
+        return evolve(found, action="reject", new_best=False, reason="by_hand")
+    better = found.candidate_value is not None and exceeds(found.candidate_value, state.best.value)
+    return evolve(found, action="force_accept", new_best=better, reason="by_hand")
 
 
 def final_contest(state: AnyState) -> Contest:
@@ -357,8 +372,12 @@ def final_contest(state: AnyState) -> Contest:
     )
 
 
-def final_task(state: AnyState, run: RunData) -> Task:
-    """What is left once nothing is trained any more: whether the final skill is the best, the tests, and the end."""
+def final_task(state: AnyState, run: RunData, most_fresh: int | None = None) -> Task:
+    """
+    What is left once nothing is trained any more: whether the final skill is the best, its certificate, the tests.
+
+    The certificate's last batch has at most so many items, or as many as any other.
+    """
     assert state.current is not None
     assert state.best is not None
     evaluation = run.config.evaluation
@@ -370,6 +389,9 @@ def final_task(state: AnyState, run: RunData) -> Task:
             return waiting
         if is_better(state, run, contest):
             return Decide("promote_best")
+    closing = closing_task(state, run, most_fresh)
+    if closing is not None:
+        return closing
     testing = measure(state, test_evaluations(state, run))
     if testing is not None and run.config.env.seal_test and not state.looks.final:
         return Decide("open_test")
@@ -408,6 +430,7 @@ def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Eve
 
 
 FINAL_DECISIONS: Mapping[str, Decision[object]] = {
+    **CERTIFICATE_DECISIONS,
     "promote_best": _promote_best,
     "open_test": _open_test,
     "complete_run": _complete_run,

@@ -1,4 +1,4 @@
-"""The files of an epoch's end: the slow update and the optimizer's memory."""
+"""The files of an epoch's end: the slow update and the meta skill."""
 
 from __future__ import annotations
 

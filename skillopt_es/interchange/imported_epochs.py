@@ -1,4 +1,4 @@
-"""The events of an epoch's end of an imported run: its comparison, slow update and optimizer memory."""
+"""The events of an epoch's end of an imported run: its comparison, slow update and meta skill."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def import_epoch_end(build: Builder, epoch: int) -> None:
     if end.slow is not None:
         _slow_update(build, end, end.slow)
     if end.meta is not None:
-        build.add(_memory(epoch, end.meta))
+        build.add(_meta_skill(epoch, end.meta))
 
 
 def _comparison(build: Builder, end: Epoch) -> None:
@@ -160,7 +160,7 @@ def _standing_value(build: Builder) -> float | None:
     return step.record.current if step and step.record else None
 
 
-def _memory(epoch: int, meta: MetaResult) -> MetaSkillWritten:
+def _meta_skill(epoch: int, meta: MetaResult) -> MetaSkillWritten:
     if meta.action == "skip_first_epoch":
         return MetaSkillWritten(epoch=epoch, result="first_epoch")
     if meta.action == "write_meta_skill" and meta.content:

@@ -130,8 +130,8 @@ def _epoch(build: Builder, epoch: int, per_epoch: int, last: int) -> None:
     """One epoch: its steps, and its end where there is one."""
     original = build.original
     earlier = original.epochs.get(epoch - 1)
-    memory = earlier.meta.content if earlier and earlier.meta and earlier.meta.action == "write_meta_skill" else ""
-    build.add(EpochPlanned(epoch=epoch, batches=(), meta_skill=memory))
+    meta_skill = earlier.meta.content if earlier and earlier.meta and earlier.meta.action == "write_meta_skill" else ""
+    build.add(EpochPlanned(epoch=epoch, batches=(), meta_skill=meta_skill))
     final = epoch * per_epoch
     for number in range(final - per_epoch + 1, min(final, last) + 1):
         import_step(build, original.steps[number], epoch, last=number == last)

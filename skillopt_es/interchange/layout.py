@@ -47,12 +47,12 @@ def slow_folder(epoch: int) -> str:
 
 
 def meta_folder(epoch: int) -> str:
-    """All that belongs to an epoch's optimizer memory."""
+    """All that belongs to an epoch's meta skill."""
     return f"meta_skill/epoch_{epoch:02d}"
 
 
 def meta_file(epoch: int) -> str:
-    """What came of an epoch's optimizer memory."""
+    """What came of an epoch's meta skill."""
     return f"{meta_folder(epoch)}/meta_skill_result.json"
 
 

@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    CertificateWagered,
     ComparisonDrawn,
     ComparisonExtended,
     EditsRanked,
@@ -34,6 +35,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    RunSteered,
     SealedTestOpened,
     SkillRewritten,
     SkillScored,
@@ -46,8 +48,9 @@ from skillopt_es.events.catalog import (
     TriesPlanned,
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
-from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Outcome, Rewrite, Score
+from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Order, Outcome, Rewrite, Score
 from skillopt_es.gate.rules import REASONS
+from skillopt_es.presenting.certificates import wager_words
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.skill.alignment import lines_of
@@ -79,8 +82,10 @@ _MILESTONES: Mapping[type[Event], str] = {
     MetaSkillWritten: "  meta skill, {}",
     TrainingStopped: "  stopped, {}",
     BestPromoted: "  {}",
+    CertificateWagered: "  certificate, {}",
     SealedTestOpened: "  {}",
     RunPaused: "paused, {}",
+    RunSteered: "  steered, {}",
     RunCompleted: "done: {}",
 }
 
@@ -300,6 +305,11 @@ def _promoted(event: BestPromoted) -> str:
     return f"the final skill {event.skill[:8]} is the best, {values}"
 
 
+def _wagered(event: CertificateWagered) -> str:
+    met = f"{event.challenger[:8]} against certified {event.certified[:8]}: {wager_words(event)}"
+    return f"{event.place}: {counted(len(event.by_item.gains), 'fresh item')}, {met}"
+
+
 def _opened(event: SealedTestOpened) -> str:
     by = "the final evaluation" if event.by == "final" else f"eval of skill {event.skill[:8]}, in {event.evaluation}"
     return f"look {event.look} at the sealed test split, by {by}"
@@ -316,6 +326,25 @@ def _forked(event: RunForked) -> str:
     return f"of {event.parent} after event {event.seq}, with its {counted(event.inherited, 'call')}" + (
         f"; {changes}" if changes else "; nothing changed"
     )
+
+
+_ORDERS: Mapping[Order, str] = {
+    "pause": "to pause",
+    "stop": "to end the training",
+    "budget": "another budget",
+    "hint": "a hint",
+    "pin": "a line pinned",
+    "unpin": "a line no longer pinned",
+    "strike": "a line struck",
+    "take": "the candidate is taken by hand",
+    "refuse": "the candidate is refused by hand",
+}
+
+
+def _steered(event: RunSteered) -> str:
+    text = event.text[:8] if event.order in ("take", "refuse") else f"“{_content(event.text)}”" if event.text else ""
+    what = text or shown_settings(event.settings)
+    return f"{_ORDERS[event.order]}{f', {what}' if what else ''}, by {event.by}: {event.why}"
 
 
 def _stopped(event: TrainingStopped) -> str:
@@ -345,6 +374,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     EvidenceRetracted: _retracted,
     TextsErased: _erased,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
+    RunSteered: _steered,
     EpochPlanned: _planned,
     RolloutCompleted: _rollout,
     SkillScored: _scored,
@@ -369,6 +399,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     TrainingStopped: _stopped,
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
+    CertificateWagered: _wagered,
     SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from skillopt_es.audit.side_by_side import Side
 from skillopt_es.events.values import Score
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
-from skillopt_es.projections.imported_usage import together
+from skillopt_es.projections.usage import together
 
 
 def column(each: Side) -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-LATEST = 3
+LATEST = 4
 """What new runs begin with."""
 
 

@@ -14,7 +14,6 @@ from typing import cast
 from attrs import evolve, frozen
 
 from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, SkillTree, Suggestion
-from skillopt_es.replies.envelope import read_envelope
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.replies.parts import (
     FAILURES,
@@ -24,6 +23,8 @@ from skillopt_es.replies.parts import (
     list_of,
     merged_from,
     object_of,
+    proposed_from,
+    read_envelope,
     says_something,
     text_in,
 )
@@ -73,8 +74,8 @@ class LearningRateReply:
 
 
 @frozen(kw_only=True)
-class AdviceReply:
-    """Epoch-level text: slow-update guidance or the optimizer's memory."""
+class EpochText:
+    """What is written at an epoch's end: guidance for the agent, or the optimizer's meta skill."""
 
     content: str
     reasoning: str
@@ -98,13 +99,15 @@ def read_patch(
     reply = read_envelope(text, "edits", support=support, most_notes=most_notes)
     if isinstance(reply, Unusable):
         return reply
-    edits = []
-    for position, row in enumerate(_useful(reply.rows)[:most], start=1):
-        edit = _edit(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
-        if isinstance(edit, Unusable):
-            return edit
-        edits.append(_claiming(edit, cast(Mapping[str, Json], row), claimable) if claimable else edit)
-    return PatchReply(edits=tuple(edits), patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
+
+    rows = _useful(reply.rows)[:most]
+    edits = proposed_from(rows, patch, support, kind, _edit)
+    if isinstance(edits, Unusable):
+        return edits
+    if claimable:
+        objects = cast("list[Mapping[str, Json]]", rows)  # anything else is no edit
+        edits = tuple(_claiming(edit, row, claimable) for edit, row in zip(edits, objects, strict=True))
+    return PatchReply(edits=edits, patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
 
 
 def _claiming(edit: Edit, row: Mapping[str, Json], claimable: Collection[str]) -> Edit:
@@ -216,15 +219,15 @@ def _whole_number(value: Json) -> int | None:
     return int(match.group()) if match else None
 
 
-def read_advice(text: str, *, key: str) -> AdviceReply | Unusable:
-    """Epoch-level advice under its key, not blank."""
+def read_epoch_text(text: str, *, key: str) -> EpochText | Unusable:
+    """A text of an epoch's end under its key, not blank."""
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
     content = text_in(found, key).strip()
     if not says_something(content):
         return Unusable(f"`{key}` must be a text that is not empty")
-    return AdviceReply(content=content, reasoning=text_in(found, "reasoning"))
+    return EpochText(content=content, reasoning=text_in(found, "reasoning"))
 
 
 # --- schemas -------------------------------------------------------------------------------------------------------

@@ -1,14 +1,20 @@
-"""Pieces of the optimizer's replies that several readers share, and pieces of their schemas."""
+"""
+Pieces of the optimizer's replies that several readers share, and pieces of their schemas.
+
+The replies of all analysts have the same around their proposals: the patch, its list, and reminder notes beside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 
+from attrs import frozen
+
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import FailurePattern, Json, PatchSource, Proposal
-from skillopt_es.replies.json_reader import Unusable
-from skillopt_es.replies.notes import cause_of
+from skillopt_es.replies.json_reader import Unusable, read_object
+from skillopt_es.replies.notes import cause_of, read_notes
 
 P = TypeVar("P", bound=Proposal)
 
@@ -70,6 +76,19 @@ def source_of(row: Json, parents: Sequence[Proposal], default: PatchSource) -> P
     return "failure" if any(parent.source == "failure" for parent in parents) else default
 
 
+def proposed_from(
+    rows: Iterable[Json], patch: str, support: int, source: PatchSource, make: Callable[..., P | Unusable]
+) -> tuple[P, ...] | Unusable:
+    """What an analyst proposed, each standing on the whole minibatch; or why the first bad row is no proposal."""
+    proposed = []
+    for position, row in enumerate(rows, start=1):
+        each = make(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=source)
+        if isinstance(each, Unusable):
+            return each
+        proposed.append(each)
+    return tuple(proposed)
+
+
 def merged_from(
     rows: Iterable[Json],
     merge: str,
@@ -115,3 +134,37 @@ INTEGER: dict[str, Json] = {"type": "integer"}
 _CAUSE: dict[str, Json] = {"type": "string", "enum": ["SKILL_DEFECT", "EXECUTION_LAPSE"]}
 FAILURES = list_of(object_of(failure_type=STRING, count=INTEGER, description=STRING))
 JUDGED_FAILURES = list_of(object_of(failure_type=STRING, cause=_CAUSE, count=INTEGER, description=STRING))
+
+
+@frozen(kw_only=True)
+class PatchEnvelope:
+    """An analyst's reply with its proposals still as they came."""
+
+    rows: tuple[Json, ...]
+    patterns: tuple[FailurePattern, ...]
+    reasoning: str
+    notes: tuple[str, ...]
+
+
+def read_envelope(text: str, key: str, *, support: int, most_notes: int) -> PatchEnvelope | Unusable:
+    """The reply whose proposals stand in the list `key`; notes are read, and may come alone, if asked for."""
+    found = read_object(text)
+    if isinstance(found, Unusable):
+        return found
+    inner = found.get("patch", found)
+    if inner is None and most_notes:
+        inner = {}  # there may be lapses alone
+    if not isinstance(inner, dict):
+        return Unusable(f"`patch` must be an object with `reasoning` and `{key}`")
+    notes = read_notes({**inner, **found}, most=most_notes) if most_notes else ()
+    if isinstance(notes, Unusable):
+        return notes
+    rows = inner.get(key, [] if notes else None)
+    if not isinstance(rows, list):
+        return Unusable(f"`patch.{key}` must be a list (an empty one if nothing should change)")
+    return PatchEnvelope(
+        rows=tuple(rows),
+        patterns=patterns_in(found.get("failure_summary"), support, with_cause=most_notes > 0),
+        reasoning=text_in(inner, "reasoning"),
+        notes=notes,
+    )

@@ -7,7 +7,6 @@ from typing import cast, get_args
 
 from skillopt_es.events.values import Json, PatchSource, Priority, Suggestion, SuggestionKind
 from skillopt_es.replies.answers import MergeReply, PatchReply
-from skillopt_es.replies.envelope import read_envelope
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.replies.parts import (
     FAILURES,
@@ -17,6 +16,8 @@ from skillopt_es.replies.parts import (
     list_of,
     merged_from,
     object_of,
+    proposed_from,
+    read_envelope,
     says_something,
     text_in,
 )
@@ -32,15 +33,10 @@ def read_suggestions(
     reply = read_envelope(text, "revise_suggestions", support=support, most_notes=most_notes)
     if isinstance(reply, Unusable):
         return reply
-    suggestions = []
-    for position, row in enumerate(_useful(reply.rows)[:most], start=1):
-        suggestion = _suggestion(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
-        if isinstance(suggestion, Unusable):
-            return suggestion
-        suggestions.append(suggestion)
-    return PatchReply(
-        suggestions=tuple(suggestions), patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes
-    )
+    found = proposed_from(_useful(reply.rows)[:most], patch, support, kind, _suggestion)
+    if isinstance(found, Unusable):
+        return found
+    return PatchReply(suggestions=found, patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
 
 
 def read_merged_suggestions(

@@ -25,13 +25,12 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, EpochEnd, chains, epoch_ends
-from skillopt_es.projections.imported_usage import UsageThere, usage_there
 from skillopt_es.projections.item_results import ItemResults, item_results
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
 from skillopt_es.projections.trust import Attempts, untrusted_attempts
-from skillopt_es.projections.usage import UsageSums, usage_of
+from skillopt_es.projections.usage import UsageSums, UsageThere, usage_of, usage_there
 from skillopt_es.runs.durations import Durations, durations, moments_of
 from skillopt_es.runs.folders import Status
 from skillopt_es.runs.overview import SESSIONS, Spent, spent_in, status_of

@@ -14,8 +14,7 @@ from skillopt_es.presenting.numbers import (
     shown_seconds,
     shown_tokens,
 )
-from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, together
-from skillopt_es.projections.usage import UsageSums
+from skillopt_es.projections.usage import WHOLE_RUN, UsageSums, UsageThere, together
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Html, count, el, note, number, row, section, table
 from skillopt_es.runs.overview import Spent

@@ -194,7 +194,7 @@ def _epoch_fold(facts: Facts, epoch: int, verdict: Html, values: str, end: Epoch
 
 
 def epoch_body(facts: Facts, end: EpochEnd) -> Iterator[Html]:
-    """The comparison, the guidance and the memory."""
+    """The comparison, the guidance and the meta skill."""
     proposed = end.proposed[-1].event if end.proposed else None
     if proposed is not None and proposed.pairs:
         kinds = Counter(pair.category.replace("_", " ") for pair in proposed.pairs)
@@ -215,7 +215,7 @@ def epoch_body(facts: Facts, end: EpochEnd) -> Iterator[Html]:
             yield diff_block(before, after, "What the guidance changed")
     for meta in end.meta:
         if meta.event.content:
-            yield el("h3", "The optimizer's memory for later epochs")
+            yield el("h3", "The meta skill: the optimizer's notes for later epochs")
             yield el("blockquote", meta.event.content)
 
 

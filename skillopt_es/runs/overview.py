@@ -12,10 +12,9 @@ from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import Problem, VerifyReport
-from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, OpenStep, Summary, summarize
-from skillopt_es.projections.usage import RunUsage, crashes, usage_of
+from skillopt_es.projections.usage import Ahead, AheadTally, RunUsage, crashes, usage_of
 from skillopt_es.runs.folders import Status, run_folders, status_now
 from skillopt_es.runs.kept import (
     MISFITS,
@@ -97,7 +96,7 @@ def _bests(summary: Summary) -> tuple[float | None, ...]:
 def _slim(summary: Summary) -> Summary:
     """What is shown of one run among many: no steps, and of the evaluations the tests alone."""
     tests = tuple(evolve(line, by_type={}) for line in summary.tests)
-    return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None)
+    return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None, steered=())
 
 
 def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:

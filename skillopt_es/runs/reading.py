@@ -153,8 +153,7 @@ class Reading:
         unknown = [str(kind) for (kind,) in rows if kind not in BY_NAME]
         if unknown and self.problem is None:
             self.problem = LogTooNew(
-                f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
-                hint="a newer version wrote it; use a newer skillopt-es",
+                f"the log has events of a type this software does not know ({', '.join(unknown[:3])})"
             )
 
     def _gap(self) -> int:

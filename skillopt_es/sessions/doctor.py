@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 from attrs import evolve, frozen
 
 from skillopt_es.config import RoleConfig, RunConfig, load_config
-from skillopt_es.config.backends import ROLES
+from skillopt_es.config.backends import ROLES, is_own_agent
+from skillopt_es.config.dotenv import with_dotenv
 from skillopt_es.config.draft import origins
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
@@ -29,6 +30,7 @@ from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Exa
 from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.sessions.hiding import hide_answers
+from skillopt_es.sessions.trying import try_agent
 from skillopt_es.sessions.wiring import BOTH_ROLES, check_target, open_environment, open_model, provider_of
 from skillopt_es.version import software_version
 
@@ -83,7 +85,8 @@ async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[C
     yield check_skill(config)
     async for check in check_data(config, runs=what.directory, try_grader=what.calls):  # a grader may ask somebody, too
         yield check
-    async for check in _check_models(config, what.environ, runs=what.directory, calls=what.calls):
+    environ = with_dotenv(config, what.environ)
+    async for check in _check_models(config, environ, runs=what.directory, calls=what.calls):
         yield check
 
 
@@ -97,24 +100,62 @@ async def _check_models(
     for check in _check_keys(config, environ):
         yield check
     models: dict[Role, ChatModel] = {}
+    for check in _open_all(config, environ, models):
+        yield check
+    async for check in _check_programs(config, models, runs):
+        yield check
+    for check in [*await _check_target(config, models), *_check_budget(config, models)]:
+        yield check
+    if calls:
+        async for check in _check_calls(config, models):
+            yield check
+    else:
+        for role in models:
+            yield Check(role, "ok", f"{config.role(role).model} was not called")
+
+
+def _open_all(config: RunConfig, environ: Mapping[str, str], models: dict[Role, ChatModel]) -> Iterator[Check]:
+    """Puts the models of both roles into `models`, but for those whose key is missing, which was said already."""
     for role in BOTH_ROLES:
         if _key_is_missing(config.role(role), environ):
-            continue  # said already
+            continue
         try:
             models[role] = open_model(_impatient(config, role), role, environ)
         except ConfigError as error:
             yield problem(role, error)
             continue
-        for check in _check_thinking(config, role):
-            yield check
+        yield from _check_thinking(config, role)
+
+
+async def _check_calls(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
+    """What the models say: an agent of the user's own to a task, the others to a tiny question."""
+    async for check in _check_attempt(config, models):
+        yield check
+    for check in _verdicts(config, await _ask_all(config, models)):
+        yield check
+
+
+async def _check_programs(config: RunConfig, models: dict[Role, ChatModel], runs: Path) -> AsyncIterator[Check]:
+    """What is special about models that are programs on this machine."""
     async for check in _check_answers(config, models, runs):
         yield check
     async for check in _examine_all(config, models):
         yield check
-    uncalled = [Check(role, "ok", f"{config.role(role).model} was not called") for role in models]
-    last = _verdicts(config, await _ask_all(config, models)) if calls else uncalled
-    for check in [*await _check_target(config, models), *_check_budget(config, models), *last]:
-        yield check
+
+
+async def _check_attempt(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
+    """A real attempt by an agent of the user's own, which is asked nothing else."""
+    own = config.target_model
+    if "target" not in models or not is_own_agent(own.backend):
+        return
+    model = models.pop("target")
+    try:
+        tried = await try_agent(config, model)
+    finally:
+        await model.aclose()
+    if isinstance(tried, CallFailed):
+        tried = Check("target", "problem", said_of(tried), fix_for(tried, "target", own))
+    yield tried
 
 
 def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterator[Check]:
@@ -178,7 +219,7 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
     """One check for each variable that holds a key."""
     users: dict[str, list[str]] = {}
     for role in BOTH_ROLES:
-        if not _is_offline(config.role(role)):
+        if _has_a_key(config.role(role)):
             users.setdefault(config.role(role).api_key_env, []).append(role)
     for name, roles in users.items():
         who = " and ".join(roles)
@@ -190,6 +231,11 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
             yield Check("key", "ok", f"{who}: {name} is set")
         else:
             yield Check("key", "problem", f"{who}: the environment variable {name} is not set", f"export {name}=...")
+
+
+def _has_a_key(role: RoleConfig) -> bool:
+    """Whether it is worth saying that a role has a key, or none."""
+    return not _is_offline(role) and (bool(role.api_key_env) or not is_own_agent(role.backend))
 
 
 def _is_offline(role: RoleConfig) -> bool:
@@ -268,13 +314,10 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
 
 
 def said_of(failure: CallFailed) -> str:
-    """What went wrong with a call, in one line that says its status once."""
+    """What went wrong with a call, in one line; where there was a status, its message says it."""
     kind = _KINDS.get(failure.kind, failure.kind.replace("_", " "))
-    status = f"HTTP {failure.status}"
-    if not failure.status or failure.message.startswith(f"{status}, "):  # it goes on as a sentence
-        return f"{kind}: {failure.message}" if failure.message else kind
-    message = failure.message.removeprefix(status).lstrip(": ")  # it is said already
-    return f"{kind} ({status})" + (f": {message}" if message else "")
+    said = failure.message or (f"HTTP {failure.status}" if failure.status else "")
+    return f"{kind}: {said}" if said else kind
 
 
 def _measures(reply: ChatReply) -> str:
@@ -320,6 +363,7 @@ def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
         "empty": f"is model.{role} (now {own.model!r}) a chat model?",
         "invalid_reply": f"{where} must be an endpoint of {own.backend}",
         "bad_request": "the endpoint accepts other questions, but not this one: its message says why",
+        "crash": "its message says what went wrong: fix the agent, or try it by hand",
         "context_length": f"model.{role} (now {own.model!r}) accepts too little text for this work",
     }
     return failure.hint or fixes[failure.kind]

@@ -20,8 +20,7 @@ from attrs import frozen
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.programs import Deed, check_allowed, fold_log
-from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.engine.tasks import Evaluation
+from skillopt_es.engine.tasks import Evaluation, RunData, recorded_run
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.errors import RunNotFound

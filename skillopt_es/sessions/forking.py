@@ -10,7 +10,7 @@ from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides, recorded_config
 from skillopt_es.engine.programs import check_allowed, evolve, fold, program_at
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import Event, RunForked, skills_in
 from skillopt_es.events.create import ForkPoint

@@ -10,8 +10,7 @@ from attrs import evolve
 
 from skillopt_es.config import RunConfig
 from skillopt_es.config.backends import ROLES
-from skillopt_es.engine.budget import NOTHING, Amount, Bound, Reached, Tariff, longest_answer
-from skillopt_es.engine.purse import CutShort, attempts_made
+from skillopt_es.engine.budget import NOTHING, Amount, Bound, CutShort, Reached, Tariff, attempts_made, longest_answer
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Unanswered, Wait, may_try_again, rest
 from skillopt_es.projections.prices import prices_in

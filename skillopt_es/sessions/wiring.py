@@ -21,29 +21,30 @@ from typing import cast
 from attrs import field, fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
-from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.config import EnvConfig, RunConfig
-from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config import EnvConfig, RunConfig, recorded_config
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
+from skillopt_es.config.dotenv import named_variables, with_dotenv
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
+from skillopt_es.engine.agent_calls import AgentCalls
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.budget import Reached
+from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
-from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import CallRef, LostCall, Role, SkillTree
+from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     HANDED_OVER,
@@ -55,9 +56,11 @@ from skillopt_es.ports import (
     Environment,
     EnvironmentSettings,
     Executor,
+    Fronting,
     GraderFunction,
     Item,
     ModelSettings,
+    Notifier,
     OpenEnvironment,
     OpenExecutor,
     OpenModel,
@@ -68,7 +71,8 @@ from skillopt_es.ports import (
     required,
 )
 from skillopt_es.projections.state import AnyState
-from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
+from skillopt_es.runs.inbox import Inbox
+from skillopt_es.sessions.accounts import StartedCalls, change_limits, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
@@ -88,7 +92,7 @@ def registered(group: str) -> dict[str, EntryPoint]:
 
 def provider_of(backend: str) -> Provider[...] | None:
     """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
-    point = registered(MODELS).get(backend)
+    point = registered(MODELS).get(kind_of(backend))
     opener: object = None if point is None else point.load()
     return opener if isinstance(opener, Provider) else None
 
@@ -121,13 +125,15 @@ def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | Non
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
+    environ = with_dotenv(config, environ)
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
-            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…)",
+            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…); "
+            f"a config names a function as model.{role}_backend: python:my_agent.py:answer",
         )
     named = f"model.{written_as(config, role, 'backend')}"
-    opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
+    opener = cast(OpenModel, _find(MODELS, kind_of(own.backend), config, named))
     _refuse_secrets(config, role)
     given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
     agent = AgentSettings(
@@ -138,9 +144,18 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         processes=own.agent_processes,
         web_search=own.agent_web_search,
         thinking_tokens=own.agent_thinking_tokens,
+        argv=own.argv,
+        url=own.url,
+        folder=config.folder,
     )
+    settings = ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
     try:
-        return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
+        if own.gateway and is_own_agent(own.backend):
+            from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
+
+            asked = cast(OpenModel, _find(MODELS, own.gateway, config, f"model.{written_as(config, role, 'gateway')}"))
+            return with_gateway(opener, asked, own.gateway, settings, environ)
+        return opener(settings, environ)
     except SettingRefused as error:  # an adapter knows its settings, but not where they were written
         place, key = place_of(config, role, error.key)
         raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
@@ -148,19 +163,20 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
     """An address is recorded and shown, so nothing that could be a key may be part of it."""
-    if may_hold_a_secret(config.role(role).base_url):
-        key = written_as(config, role, "base_url")
-        raise ConfigError(
-            f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
-            "so it is not shown",
-            hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
-        )
+    for setting in ("base_url", "url"):
+        if may_hold_a_secret(getattr(config.role(role), setting)):
+            key = written_as(config, role, setting)
+            raise ConfigError(
+                f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
+                "so it is not shown",
+                hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
+            )
 
 
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of all variables that the config names because they hold a key, or that are read without that."""
-    roles = (config.target_model, config.optimizer_model)
-    named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
+    environ = with_dotenv(config, environ)
+    named = list(named_variables(config))
     named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
     values = (environ.get(name, "").strip() for name in (*named, *_UNNAMED))
     return tuple(dict.fromkeys(value for value in values if value))
@@ -220,6 +236,13 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
         return opener(settings)
     except SettingRefused as error:  # an environment knows its keys, but not where they were written
         raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
+
+
+def open_notifier(how: str, environ: Mapping[str, str]) -> Notifier:
+    """The way to tell somebody outside that `--notify` names; raises ConfigError."""
+    from skillopt_es.adapters.notifying import open_notifier as opened  # noqa: PLC0415 -- few runs tell anybody
+
+    return opened(how, environ)
 
 
 def open_executor(stopping: Callable[[], bool]) -> Executor:
@@ -371,6 +394,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     purse = _purse(writer, stage, started, session) if stage.pays else None
     with _shared(stage, folder, session) as shared:
         work = _wired(writer, stage, world, session, purse, shared)
+        # Nobody is asked before it is on disk that the run has begun.
         if stage.opening:
             await work.trainer.append(stage.opening)
         await work.trainer.settled()
@@ -411,15 +435,22 @@ def _wired(
     shared: SharedPurse | None,
 ) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
+    orders = Inbox(writer.log.path.parent, session.clock)
 
     def reached() -> Reached | None:
         found = (None if each is None else each.reached for each in (purse, shared))
         return next(filter(None, found), None)
 
     def stopping() -> bool:
-        return session.stopping() or reached() is not None
+        return session.stopping() or reached() is not None or orders.pausing()
 
-    calls = _calls(writer, stage, world, session, purse, shared, evidence, stopping)
+    calls = _calls(writer, stage, world.models, stage.run.workers, session, purse, shared, evidence, stopping)
+    for role, model in world.models.items():
+        if isinstance(model, Fronting):
+            upstream = {role: model.upstream}
+            at_once = {role: stage.run.config.role(role).concurrency}
+            own = _calls(writer, stage, upstream, at_once, session, purse, shared, evidence, stopping)
+            model.route(AgentCalls(own))
     executor = session.world.executor(stopping)
     rollouts = RolloutPorts(
         environment=world.data.environment,
@@ -438,15 +469,25 @@ def _wired(
         # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
         reached=reached,
+        orders=orders,
+        limited=partial(_limited, stage, purse),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=reached)
 
 
+def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) -> None:
+    """Gives the session other limits; raises ConfigError for what is none, or cannot be counted."""
+    overrides = {**stage.state.overrides, **settings}
+    config = recorded_config(dict(stage.run.started.config), Path(stage.run.config.folder), overrides)
+    change_limits(purse, config, settings)
+
+
 def _calls(
     writer: RunWriter,
     stage: Stage,
-    world: OpenWorld,
+    models: Mapping[Role, ChatModel],
+    workers: Mapping[Role, int],
     session: Session,
     purse: Purse | None,
     shared: SharedPurse | None,
@@ -461,11 +502,11 @@ def _calls(
     desk.clear()
     forked = stage.state.forked
     return LiveCalls(
-        world.models,
+        models,
         writer.journal,
         writer,
         writer.log,
-        workers=stage.run.workers,
+        workers=workers,
         ask_again=stage.ask_again,
         inherited=0 if forked is None else forked.inherited,
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,

@@ -20,9 +20,10 @@ from skillopt_es.audit.side_by_side import side
 from skillopt_es.audit.spending_curve import spending_curve
 from skillopt_es.config import EvaluationConfig
 from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
+from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_event
 from skillopt_es.projections.item_results import item_results
 from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
@@ -83,27 +84,29 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """Address and page."""
-        run = "/run/{run:str}"
+        of_run = {
+            "": self.run,
+            "/stream": self.run_stream,
+            "/scores": self.scores,
+            "/scores.json": self.numbers,
+            "/items": self.items,
+            "/item": self.item,
+            "/skill": self.skill,
+            "/refused": self.refused,
+            "/cost": self.cost,
+            "/config": self.config,
+            "/events": self.events,
+            "/event/{number:int}": self.event,
+            "/step/{number:int}": self.step,
+            "/epoch/{number:int}": self.epoch,
+        }
         return [
             Route("/", self.runs),
             Route("/compare", self.compare),
             Route("/stream", self.runs_stream),
             Route("/static/{name:str}", static),
             Route("/favicon.ico", no_icon),
-            Route(run, self.run),
-            Route(f"{run}/stream", self.run_stream),
-            Route(f"{run}/scores", self.scores),
-            Route(f"{run}/scores.json", self.numbers),
-            Route(f"{run}/items", self.items),
-            Route(f"{run}/item", self.item),
-            Route(f"{run}/skill", self.skill),
-            Route(f"{run}/refused", self.refused),
-            Route(f"{run}/cost", self.cost),
-            Route(f"{run}/config", self.config),
-            Route(f"{run}/events", self.events),
-            Route(f"{run}/event/{{number:int}}", self.event),
-            Route(f"{run}/step/{{number:int}}", self.step),
-            Route(f"{run}/epoch/{{number:int}}", self.epoch),
+            *(Route("/run/{run:str}" + path, page) for path, page in of_run.items()),
         ]
 
     # --- what pages share ------------------------------------------------------------------------------------------
@@ -165,7 +168,9 @@ class Pages:
     def scores(self, request: Request) -> Response:
         """What can be said of the scores."""
         facts = self.facts(request, "whole")
-        said = scores_section(headlines_of(facts)) or note("Nothing was measured yet.")
+        said = scores_section(headlines_of(facts), certificate=certificate_lines(facts.summary.certificate)) or note(
+            "Nothing was measured yet."
+        )
         numbers = el("p", link("The numbers as JSON", "run", facts.name, "scores.json"))
         head = el("h1", "Scores of ", link(facts.name, "run", facts.name))
         return self.of_run(request, facts.name, "scores", part("scores-part", head, said, numbers), read=facts.read)

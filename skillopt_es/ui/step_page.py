@@ -133,7 +133,7 @@ def _chosen(chain: Chain) -> Html | None:
 
 
 def epoch_page(facts: Facts, number: int) -> list[Html]:
-    """The end of an epoch: its comparison, guidance and memory; raises NotInRun where there is none."""
+    """The end of an epoch: its comparison, guidance and meta skill; raises NotInRun where there is none."""
     end = facts.ends.get(number)
     if end is None:
         raise NotInRun(f"nothing is recorded of the end of epoch {number} of {facts.name}")

@@ -385,7 +385,7 @@ def limited(size: int) -> Mapping[str, Any]:
     return {"preexec_fn": limit}
 
 
-@pytest.mark.parametrize("size", [60_000, 200_000])
+@pytest.mark.parametrize("size", [pytest.param(60_000, marks=pytest.mark.slow), 200_000])
 def test_a_file_that_cannot_grow_stops_the_run(desk: Desk, project: Project, undisturbed: Path, size: int) -> None:
     """Like a full disk: what was committed stays, and the run goes on where there is room."""
     done = evolve(desk, how=limited(size)).run("run", "config.yaml", "--run", "one", "--quiet")
@@ -410,7 +410,7 @@ def remount(folder: Path, options: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{options}", folder], check=True)
 
 
-@pytest.mark.parametrize("kilobytes", [80, 104, 400])
+@pytest.mark.parametrize("kilobytes", [80, pytest.param(104, marks=pytest.mark.slow), 400])
 def test_a_full_disk_stops_the_run(desk: Desk, project: Project, undisturbed: Path, kilobytes: int) -> None:
     """At its creation or later: nothing committed is lost, and with room the same command or `resume` goes on."""
     runs = project.folder / "runs"
@@ -453,7 +453,11 @@ def test_a_folder_in_the_place_of_a_result_is_named(desk: Desk, project: Project
     assert (run / "best" / "SKILL.md").exists()
 
 
-@pytest.mark.parametrize("way", ["2>&1 | head -1", "--json 2>/dev/null | true", "2>&- >&-", "2>/dev/full"])
+UNREAD = ["2>&1 | head -1", "2>/dev/full"]
+UNREAD_TOO = ["--json 2>/dev/null | true", "2>&- >&-"]
+
+
+@pytest.mark.parametrize("way", [*UNREAD, *(pytest.param(way, marks=pytest.mark.slow) for way in UNREAD_TOO)])
 def test_output_that_nobody_reads_does_not_stop_a_run(desk: Desk, project: Project, way: str) -> None:
     """A closed pipe, closed streams or a full disk behind stderr: it trains to the end and exits with 0."""
     script = f"{desk.command} run config.yaml --run one --set train.num_epochs=1 {way}; exit ${{PIPESTATUS[0]}}"

@@ -23,7 +23,7 @@ from multiprocessing import Pool
 from attrs import evolve, frozen
 
 from skillopt_es.events.values import Measured
-from skillopt_es.gate.compare import Draw
+from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.power import Chances, duel, improved
 from skillopt_es.gate.rules import Known, Rule
 from skillopt_es.projections.intervals import wilson, wilson_by_family

@@ -22,7 +22,7 @@ from support.spreadsheets import sales, sales_with, write_task
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem, cases_in
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import read_ranges
 from skillopt_es.adapters.environments.spreadsheetbench.workshop import open_workbooks, run_script
-from skillopt_es.adapters.sandboxes.job import Job
+from skillopt_es.adapters.sandboxes.launch import Launch
 from skillopt_es.adapters.sandboxes.opening import new_sandbox, open_sandbox
 
 SCRIPT = "import openpyxl\nbook = openpyxl.load_workbook(INPUT_PATH)\nbook.active['D2'] = 5\nbook.save(OUTPUT_PATH)\n"
@@ -57,7 +57,7 @@ async def main(count: int, root: Path) -> None:
     )
 
     def program(code: str) -> Callable[[], Awaitable[object]]:
-        return lambda: confined.run(Job(command=[confined.python, "-I", "-c", code]))
+        return lambda: confined.run(Launch(command=[confined.python, "-I", "-c", code]))
 
     def script(code: str, one: Case = case) -> Callable[[], Awaitable[object]]:
         return lambda: run_script(confined, code, one, RANGES, seconds=60)

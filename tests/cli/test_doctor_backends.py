@@ -81,7 +81,7 @@ def test_a_wrong_key_and_a_wrong_model_lead_to_their_settings(name: str, tmp_pat
     spoken = FORMATS[name]
     quoted = spoken.refusal(401, "invalid_api_key", f"bad key {KEY}")
     found = asked(tmp_path, name, lambda _body, _headers: quoted)
-    assert found["target"].startswith("problem: auth (HTTP 401)")
+    assert found["target"].startswith("problem: auth: HTTP 401")
     assert "TEST_KEY" in found["target"]
     assert KEY not in str(found)
     missing = spoken.refusal(404, NOT_FOUND.get(name, "model_not_found"), "there is no such thing")
@@ -118,7 +118,7 @@ WRONG: Mapping[str, tuple[str, Answer, str]] = {
     ),
     "page": ("openai", Answer(raw="<html>a router's page</html>"), "base_url"),
     "wrong-path": ("anthropic", Answer(status=404, raw="not found"), "model.target_base_url"),
-    "too-long": ("qwen", Answer(status=400, error="maximum context length is 8 tokens"), "takes too little text"),
+    "too-long": ("qwen", Answer(status=400, error="maximum context length is 8 tokens"), "accepts too little text"),
 }
 
 

@@ -101,13 +101,13 @@ def test_an_estimate_names_its_stages_in_words(cli: Cli, tmp_path: Path) -> None
             "HTTP 200, but the body is not JSON: <html>",
             "no usable reply: HTTP 200, but the body is not JSON: <html>",
         ),
-        (429, "HTTP 429: slow down", "rate limit (HTTP 429): slow down"),
-        (429, "HTTP 429", "rate limit (HTTP 429)"),
+        (429, "HTTP 429: slow down", "rate limit: HTTP 429: slow down"),
+        (429, "HTTP 429", "rate limit: HTTP 429"),
         (None, "ConnectError: refused", "no usable reply: ConnectError: refused"),
     ],
 )
 def test_a_failure_is_told_in_one_sentence(status: int | None, message: str, said: str) -> None:
-    """Its status is said once, and nothing is cut out of a sentence."""
+    """Its status is said once, by the message itself, of which nothing is cut out."""
     kind = "rate_limit" if status == 429 else "transport"
     assert said_of(CallFailed(kind, message, status=status)) == said
 

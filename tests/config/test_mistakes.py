@@ -115,7 +115,7 @@ def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
             "sage",
             "_base_ is 'sage', but there is no such preset",
             (
-                "presets: alfworld, docvqa, livemathematicianbench, officeqa, paper, safe, search, searchqa, "
+                "presets: alfworld, docvqa, livemathematicianbench, officeqa, paper, safe, search, searchqa, skills, "
                 "spreadsheetbench, upstream"
             ),
         ),

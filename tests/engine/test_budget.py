@@ -19,8 +19,7 @@ from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimiz
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import recorded_config
-from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, Tariff
-from skillopt_es.engine.purse import CutShort, Purse
+from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, CutShort, Purse, Tariff
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.journal import Journal

@@ -8,8 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, Reached, Tariff
-from skillopt_es.engine.purse import CutShort, Purse
+from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, CutShort, Purse, Reached, Tariff
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
 from skillopt_es.projections.prices import Price

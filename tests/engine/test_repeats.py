@@ -111,7 +111,10 @@ def test_where_an_answer_is_a_draw_every_call_is_made(temperature: str, tmp_path
         trained(tmp_path / "refused", [*REUSE, f"model.temperature={temperature}"])
 
 
-@pytest.mark.parametrize(("workers", "seed"), [(1, 1), (8, 2), (64, 3)])
+@pytest.mark.parametrize(
+    ("workers", "seed"),
+    [(64, 3), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 1), (8, 2)))],
+)
 @pytest.mark.parametrize("rule", ["strict", "confirm"])
 def test_what_was_tried_ahead_in_vain_is_never_repeated(rule: str, workers: int, seed: int, tmp_path: Path) -> None:
     """A run that tries ahead repeats exactly what one repeats that does not."""
@@ -124,7 +127,9 @@ def test_what_was_tried_ahead_in_vain_is_never_repeated(rule: str, workers: int,
     assert saved[0] == saved[1]
 
 
-@pytest.mark.parametrize("calls", [60, 90, 120])
+@pytest.mark.parametrize(
+    "calls", [pytest.param(60, marks=pytest.mark.slow), 90, pytest.param(120, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_run_that_tries_ahead_repeats_the_same(calls: int, tmp_path: Path) -> None:
     """Also where it stopped while it was ahead."""
     plain, _ = trained(tmp_path / "plain", [*REUSE, *AHEAD])

@@ -14,7 +14,7 @@ from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
 from skillopt_es.events.catalog import RunStarted

@@ -30,6 +30,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "EvidenceRetracted": {"place": ""},
     "TextsErased": {"place": ""},
     "RunPaused": {"hint": "", "key": ""},
+    "RunSteered": {"text": "", "settings": (), "skill": None},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {
         "failure": "",
@@ -79,6 +80,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "TrainingStopped": {"limit": None},
     "EpochCompleted": {},
     "BestPromoted": {},
+    "CertificateWagered": {"by_type": None, "least": None, "moved": False},
     "SealedTestOpened": {"skill": "", "evaluation": ""},
     "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
     "RunImported": {},

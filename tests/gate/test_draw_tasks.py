@@ -6,8 +6,7 @@ import pytest
 from attrs import evolve
 from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_of
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import AddUp, Contest, Rollouts, Task, draw_seed
+from skillopt_es.engine.tasks import AddUp, Contest, Rollouts, RunData, Task, draw_seed
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.rules import MoreDraws, Ruling

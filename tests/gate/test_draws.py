@@ -18,8 +18,7 @@ from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
 from skillopt_es.engine.programs import evolve
-from skillopt_es.engine.run_data import recorded_run
-from skillopt_es.engine.tasks import AddUp, Rollouts, Task, measure, score, selection
+from skillopt_es.engine.tasks import AddUp, Rollouts, Task, measure, recorded_run, score, selection
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -139,6 +138,7 @@ def test_a_verdict_says_its_rule_its_draws_and_its_reason(runs: dict[str, Path])
 
 def test_every_further_draw_is_a_draw_of_its_own(runs: dict[str, Path]) -> None:
     """Another place, so another slot and a call of its own; and another seed, which is recorded."""
+    assert any(event.draw > 1 for run in runs.values() for event in scores(run))
     for run in runs.values():
         by_text: dict[str, list[SkillScored]] = {}
         for event in scores(run):
@@ -252,7 +252,7 @@ def assert_equal_at_any_concurrency(folder_of_runs: Path, *rule: str) -> None:
     assert logs[0] == logs[1] == logs[2]
 
 
-@pytest.mark.parametrize("name", ["confirm", "paired, early"])
+@pytest.mark.parametrize("name", [pytest.param("confirm", marks=pytest.mark.slow), "paired, early"])
 def test_killed_among_the_draws_a_run_recovers(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
     whole = decisions_of(runs[name])
     drawn = [seq for seq, event in enumerate(whole, start=1) if isinstance(event, SkillScored) and event.draw > 1]

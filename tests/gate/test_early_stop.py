@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from skillopt_es.events.values import Measured
-from skillopt_es.gate.compare import Draw, Worth
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
+from skillopt_es.gate.noise import Draw, Worth
 from skillopt_es.gate.rules import MoreDraws, Rule, Ruling, Side, judge
 
 RULES = (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import DRAWS_ONCE, GateRule, Measured
-from skillopt_es.gate.compare import Draw
+from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.rules import (
     KINDS,
     NOTHING_KNOWN,

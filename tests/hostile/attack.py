@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import evolve
 
-from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, SandboxError
+from skillopt_es.adapters.sandboxes.launch import MIB, Execution, Launch, Limits, SandboxError
 from skillopt_es.adapters.sandboxes.namespaces import Namespaces
 
 SOURCES = {each.stem: each.read_bytes() for each in sorted((Path(__file__).parent / "scripts").glob("*.py"))}
@@ -35,7 +35,7 @@ def leave_a_key() -> None:
 async def attack(name: str, script: bytes, sandbox: Namespaces) -> dict[str, Any]:
     """What came of one script; one that goes on for ever has a second for it."""
     goes_on = b"# ends: timeout" in script
-    job = Job(
+    launch = Launch(
         command=[sandbox.python, "-I", "-S", "main.py"],
         files={"main.py": script},
         stdin=b"input",
@@ -44,7 +44,7 @@ async def attack(name: str, script: bytes, sandbox: Namespaces) -> dict[str, Any
     )
     begun = time.monotonic()
     try:
-        ended: Execution | SandboxError = await sandbox.run(job)
+        ended: Execution | SandboxError = await sandbox.run(launch)
     except SandboxError as error:
         ended = error
     told = {"script": name, "seconds": round(time.monotonic() - begun, 1)}

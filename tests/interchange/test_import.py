@@ -48,7 +48,7 @@ def test_a_complete_run_is_followed_to_its_end(folder: Path, tmp_path: Path) -> 
     assert state.best is not None
     assert (state.current.skill.text, str(state.current.origin)) == (GUIDED, "slow_update_epoch_02")
     assert (state.best.skill.text, state.best.value, state.best.step) == (V4, 0.75, 4)
-    assert state.program.memory == "short rules help"
+    assert state.program.meta_skill == "short rules help"
     assert not state.gaps
     verdicts = [event.verdict.action for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated)]
     assert verdicts == ["accept_new_best", "reject", "accept_new_best", "reject", "reject"]

@@ -113,7 +113,9 @@ FILES = {
     r"slow_update/epoch_02/rollout_(prev|curr)/topup/.*": "equal skills are not compared again on more items",
 }
 KEYS = {
-    r"(config\.)?(budget|env|evaluation|gradient|model|optimizer|prices|rollout|train)\.[a-z_]+": "a key of ours",
+    r"(config\.)?(budget|env|evaluation|gradient|model|optimizer|prices|rollout|skills|train)\.[a-z_]+": (
+        "a key of ours"
+    ),
     r"(config\.)?azure_openai_api_key": "no secret is in a log",
     r"(other|qa)(\..*)?": "the original counts items under a kind that its rows do not have",
     r"task_(type|description)": "ours, for every benchmark",

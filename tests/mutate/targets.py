@@ -16,16 +16,19 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "skillopt_es/skill/regions.py": ("tests/skill/test_regions.py", "tests/skill/test_edits.py"),
     "skillopt_es/skill/rewriting.py": ("tests/skill/test_rewriting.py",),
     "skillopt_es/skill/schedule.py": ("tests/skill/test_schedule.py",),
-    "skillopt_es/engine/budget.py": ("tests/engine/test_budget_sums.py",),
-    "skillopt_es/gate/compare.py": ("tests/gate/test_compare.py", "tests/gate/test_rules.py"),
+    "skillopt_es/gate/noise.py": ("tests/gate/test_compare.py", "tests/gate/test_rules.py"),
     "skillopt_es/gate/early_stop.py": ("tests/gate/test_early_stop.py",),
     "skillopt_es/gate/verdicts.py": (
         "tests/gate/test_draw_tasks.py",
         "tests/gate/test_early_stop.py",
         "tests/gate/test_verdicts.py",
     ),
-    "skillopt_es/gate/rules.py": ("tests/gate/test_rules.py", "tests/gate/test_early_stop.py"),
-    "skillopt_es/engine/purse.py": ("tests/engine/test_purse.py",),
+    "skillopt_es/gate/rules.py": (
+        "tests/gate/test_rules.py",
+        "tests/gate/test_compare.py",
+        "tests/gate/test_early_stop.py",
+    ),
+    "skillopt_es/engine/budget.py": ("tests/engine/test_budget_sums.py", "tests/engine/test_purse.py"),
     "skillopt_es/engine/tasks.py": (
         "tests/engine/test_sampling.py",
         "tests/engine/test_scores.py",

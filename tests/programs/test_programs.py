@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from attrs import evolve
 from support.command import command, environment
+from support.in_process import called
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import programs
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import Event
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.programs.classic.state import ClassicState
@@ -42,7 +43,7 @@ def leave_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (site / "leave_out.py").write_text(code)
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "leave_out", raising=False)
-    programs._installed.cache_clear()
+    programs.installed_program.cache_clear()
     return site
 
 
@@ -61,6 +62,15 @@ def small(program: str, skill: str, *more: str, train: int = 2) -> ProgramCase:
     return ProgramCase(config=configured, session=session)
 
 
+KILLED = "a_killed_run_goes_on_as_if_nothing_had_been"
+
+
+def search(train: int, calls: int) -> ProgramCase:
+    """A search that ends by its budget."""
+    settings = ("train.batch_size=4", "gradient.minibatch_size=2", f"budget.max_calls={calls}")
+    return small("search", "- know apple\n", *settings, train=train)
+
+
 @pytest.mark.parametrize("name", PROGRAM_CHECKS)
 def test_the_program_of_the_page_is_a_program(name: str, leave_out: Path, tmp_path: Path) -> None:
     """Its two steps, with one line left out in each."""
@@ -76,8 +86,24 @@ def test_classic_is_a_program(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PROGRAM_CHECKS)
 def test_search_is_a_program(name: str, tmp_path: Path) -> None:
     """Two questions a step, edits that the screen drops, a second look, verdicts, and an end by the budget."""
-    settings = ("train.batch_size=4", "gradient.minibatch_size=2", "budget.max_calls=60")
-    PROGRAM_CHECKS[name](small("search", "- know apple\n", *settings, train=6), tmp_path)
+    short = name == KILLED
+    PROGRAM_CHECKS[name](search(4, 40) if short else search(6, 60), tmp_path)
+
+
+@pytest.mark.slow
+def test_a_longer_search_goes_on_after_any_kill(tmp_path: Path) -> None:
+    """Its hundred events, each the last before a kill."""
+    PROGRAM_CHECKS[KILLED](search(6, 60), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAM_CHECKS)
+@pytest.mark.parametrize("program", ["search", "classic"])
+def test_a_program_with_a_certificate_is_one(program: str, name: str, tmp_path: Path) -> None:
+    """Batches that meet two texts, and one more at the end."""
+    settings = ("train.batch_size=4", "evaluation.certificate=true", "train.num_epochs=1", "optimizer.learning_rate=1")
+    more = ("budget.max_calls=60",) if program == "search" else ()
+    PROGRAM_CHECKS[name](small(program, "- know apple\n", *settings, *more, train=16), tmp_path)
 
 
 TIMES = count()
@@ -108,12 +134,12 @@ def test_a_check_says_what_is_wrong(
 ) -> None:
     """Each with a program that breaks the rule."""
     monkeypatch.setattr("skillopt_es.programs.classic.program.CLASSIC", evolve(CLASSIC, **parts))
-    programs._installed.cache_clear()
+    programs.installed_program.cache_clear()
     try:
         with pytest.raises(AssertionError, match=said):
             PROGRAM_CHECKS[check](small("classic", "", "train.batch_size=2"), tmp_path)
     finally:
-        programs._installed.cache_clear()
+        programs.installed_program.cache_clear()
 
 
 @pytest.mark.parametrize(("name", "hint"), [("hill_climb", "installed: "), ("clasic", "did you mean classic?")])
@@ -144,7 +170,9 @@ def test_the_checks_of_the_page_run_as_they_stand(tmp_path: Path) -> None:
     assert names["test_it_is_a_program"].pytestmark[0].args == ("name", PROGRAM_CHECKS)
 
 
-def test_the_command_trains_and_reads_it(leave_out: Path, tmp_path: Path) -> None:
+def test_the_command_trains_and_reads_it(
+    leave_out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An installed package is all it takes; what reads runs reads this one, too."""
     env = environment(PYTHONPATH=str(leave_out))
     (tmp_path / "SKILL.md").write_text("# Front desk\n\nFind the value.\n\nBe brief.\n")
@@ -160,8 +188,11 @@ def test_the_command_trains_and_reads_it(leave_out: Path, tmp_path: Path) -> Non
             for split, number in rows
         )
     )
+    done = command("run", "config.yaml", "--run", "mine", cwd=tmp_path, env=env)
+    assert (done.code, "steps       0 accepted, 3 rejected, 0 skipped" in done.out) == (0, True), (done.out, done.err)
+    monkeypatch.chdir(tmp_path)
+    read = called(capsys)
     for words, wanted in (
-        (("run", "config.yaml", "--run", "mine"), "steps       0 accepted, 3 rejected, 0 skipped"),
         (("status", "mine"), "step 3 of 3"),
         (("replay", "mine", "--check"), "ok: 12 decisions derived again"),
         (("explain", "mine", "step", "2"), "step 2: reject"),
@@ -171,5 +202,5 @@ def test_the_command_trains_and_reads_it(leave_out: Path, tmp_path: Path) -> Non
         (("estimate", "config.yaml"), "gate"),
         (("verify", "mine"), "mine"),
     ):
-        done = command(*words, cwd=tmp_path, env=env)
-        assert (done.code, wanted in done.out) == (0, True), (words, done.out, done.err)
+        said = read(*words)
+        assert (said.code, wanted in said.out) == (0, True), (words, said.out, said.err)

@@ -8,7 +8,7 @@ import pytest
 
 from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.projections.ahead import AheadTally
+from skillopt_es.projections.usage import AheadTally
 
 
 def row(slot: str, asked: str = "{}", *, ahead: bool = False, repeats: str = "") -> CallRow:

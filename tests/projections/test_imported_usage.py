@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skillopt_es.events.values import ImportedUsage
-from skillopt_es.projections.imported_usage import together, usage_there
+from skillopt_es.projections.usage import together, usage_there
 
 
 def counted(calls: int | None, tokens: int | None = None) -> ImportedUsage:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Edit
-from skillopt_es.replies.answers import read_advice, read_merge, read_patch, read_ranking
+from skillopt_es.replies.answers import read_epoch_text, read_merge, read_patch, read_ranking
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import not_empty
 
@@ -118,9 +118,9 @@ def test_a_ranking_without_a_valid_index_is_unusable(text: str) -> None:
 
 def test_advice_must_not_be_empty() -> None:
     """A blank guidance is no guidance."""
-    assert isinstance(read_advice('{"k": "  "}', key="k"), Unusable)
-    assert isinstance(read_advice('{"k": 5}', key="k"), Unusable)
-    assert read_advice('{"k": " do "}', key="k").content == "do"  # type: ignore[union-attr]
+    assert isinstance(read_epoch_text('{"k": "  "}', key="k"), Unusable)
+    assert isinstance(read_epoch_text('{"k": 5}', key="k"), Unusable)
+    assert read_epoch_text('{"k": " do "}', key="k").content == "do"  # type: ignore[union-attr]
 
 
 @given(st.text())
@@ -129,4 +129,4 @@ def test_no_reply_makes_a_reader_raise(text: str) -> None:
     read_patch(text, patch="p", kind="failure", support=1, most=1)
     read_merge(text, merge="m", inputs=INPUTS, source="failure")
     read_ranking(text, pool=2, budget=1)
-    read_advice(text, key="k")
+    read_epoch_text(text, key="k")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from skillopt_es.engine.budget import Amount, Bound, Tariff
-from skillopt_es.engine.purse import CutShort
+from skillopt_es.engine.budget import Amount, Bound, CutShort, Tariff
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, Wait, may_try_again
 from skillopt_es.sessions.commons import Commons, Limits
 from skillopt_es.sessions.sharing import SharedPurse

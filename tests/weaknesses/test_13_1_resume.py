@@ -119,7 +119,10 @@ def test_resuming_changes_nothing_of_what_is_known(pair: Pair) -> None:
         if isinstance(event, RunResumed):
             resumed += 1
             assert (state.current, state.best, state.measured) == (before.current, before.best, before.measured)
-            assert (state.program.buffer, state.program.memory) == (before.program.buffer, before.program.memory)
+            assert (state.program.buffer, state.program.meta_skill) == (
+                before.program.buffer,
+                before.program.meta_skill,
+            )
             assert (state.program.epoch, state.program.step, state.steps_done) == (
                 before.program.epoch,
                 before.program.step,

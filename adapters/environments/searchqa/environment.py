@@ -1,7 +1,13 @@
-"""The SearchQA environment: ask, perhaps let the target check its answer, grade."""
+"""
+The SearchQA environment: ask, perhaps let the target check its answer, grade.
+
+Grading is exact match and token F1 after SQuAD normalisation.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 from attrs import field, frozen
@@ -9,10 +15,9 @@ from attrs import field, frozen
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.options import parsed_by, positive_int
-from skillopt_es.adapters.environments.searchqa.evaluator import Gold, Grade, gold_of, grade
 from skillopt_es.adapters.environments.searchqa.prompt import GUIDE, RECHECK, system_prompt, user_prompt
 from skillopt_es.adapters.environments.splits import load_splits
-from skillopt_es.adapters.environments.text import answer_in, last_tagged, shorten
+from skillopt_es.adapters.environments.text import answer_in, last_tagged, normalise, overlap_f1, shorten
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Ask, ChatReply, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
@@ -162,3 +167,41 @@ def _answers(raw: RawItem) -> tuple[str, ...]:
     if not all(isinstance(answer, str) for answer in value):
         raise raw.refusal("`answers` must hold only text", 'put each accepted answer in quotes: "answers": ["1889"]')
     return tuple(str(answer) for answer in value)
+
+
+@frozen
+class Gold:
+    """One accepted answer in the forms that grading compares."""
+
+    normal: str
+    words: Counter[str]
+
+
+@frozen
+class Grade:
+    """How a prediction compares with the best of the accepted answers; `sub_em`: one of the two contains the other."""
+
+    exact: bool
+    f1: float
+    sub_em: bool
+
+
+def gold_of(answer: str) -> Gold:
+    """An accepted answer, made ready once for all its gradings."""
+    normal = normalise(answer)
+    return Gold(normal, Counter(normal.split()))
+
+
+def grade(prediction: str, golds: Sequence[Gold]) -> Grade:
+    """Exact match, best F1, and whether prediction and an accepted answer contain one another."""
+    normal = normalise(prediction)
+    words = Counter(normal.split())
+    if words:
+        f1 = max((overlap_f1(words, gold.words) for gold in golds), default=0.0)
+    else:
+        f1 = 1.0 if any(not gold.words for gold in golds) else 0.0
+    return Grade(
+        exact=any(normal == gold.normal for gold in golds),
+        f1=f1,
+        sub_em=any(gold.normal in normal or normal in gold.normal for gold in golds),
+    )

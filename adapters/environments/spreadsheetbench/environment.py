@@ -38,7 +38,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
     sandbox_for,
 )
 from skillopt_es.adapters.environments.text import shorten
-from skillopt_es.adapters.sandboxes.job import Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.launch import Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import Mode as SandboxMode
 from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.errors import ConfigError
@@ -131,7 +131,7 @@ class SpreadsheetBench:
         return visible_answers((*answers.places, *answers.around)) if walled else ""
 
     async def aclose(self) -> None:
-        """Nothing to give back: a sandbox ends with its job."""
+        """Nothing to give back: a sandbox ends with what runs in it."""
 
     async def _talk(self, item: SheetItem, opened: Opened, skill: SkillTree, ask: Ask) -> Conversation:
         """The conversation up to its last reply: one call, or in `multi` as many as the script needs."""

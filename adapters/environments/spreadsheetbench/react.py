@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from attrs import define, field
 
 from skillopt_es.adapters.environments.spreadsheetbench import child
-from skillopt_es.adapters.sandboxes.job import Job, Limits, Sandbox
+from skillopt_es.adapters.sandboxes.launch import Launch, Limits, Sandbox
 from skillopt_es.events.values import Json
 from skillopt_es.ports import Tool, ToolCall
 
@@ -53,7 +53,7 @@ PROTOCOL = f"""\
 
 Only {child.SOLUTION} counts. It is run anew on this workbook, and may be run on others of the same layout."""
 
-# Places of this machine in what Python says: the folder of a job without walls, and where Python itself is.
+# Places of this machine in what Python says: the folder of a launch without walls, and where Python itself is.
 _JOB_FOLDER = re.compile(r"[^\s\"']*/skillopt-es-[^/\s\"']+")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 
@@ -107,7 +107,7 @@ class Desk:
         if not words or words[0] not in ("python", "python3"):
             return "Only Python can be run: python FILE, or python -c CODE."
         ended = await self.sandbox.run(
-            Job(
+            Launch(
                 command=[self.sandbox.python, *words[1:]],
                 files={**self.files, child.INPUT: self.given},
                 collect=[child.OUTPUT],

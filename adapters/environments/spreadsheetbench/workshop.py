@@ -18,7 +18,7 @@ from skillopt_es.adapters.environments.spreadsheetbench import child
 from skillopt_es.adapters.environments.spreadsheetbench.books import Book, UnreadableError, read_book
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
-from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.launch import MIB, Execution, Launch, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import Mode, new_sandbox, open_sandbox
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.values import Json
@@ -74,7 +74,7 @@ def _prove(mode: Mode) -> None:
 async def _try(mode: Mode) -> None:
     sandbox = await open_sandbox(mode)
     try:
-        check_import(await sandbox.run(Job(command=[sandbox.python, "-I", "-c", "import openpyxl"])))
+        check_import(await sandbox.run(Launch(command=[sandbox.python, "-I", "-c", "import openpyxl"])))
     except SandboxError as error:
         raise ConfigError(f"openpyxl could not be tried in the sandbox: {error}", hint=_TRY_AGAIN) from error
 
@@ -100,7 +100,7 @@ async def open_workbooks(sandbox: Sandbox, item: SheetItem) -> Opened:
     ranges = [asdict(each) for each in item.ranges]
     asked = {"do": "look", "preview": child.INPUT, "books": [{"file": name, "ranges": ranges} for name in names]}
     files[child.INPUT] = item.cases[0].given.read_bytes()
-    ended = await sandbox.run(_job(sandbox, asked, files, seconds=_READING_SECONDS))
+    ended = await sandbox.run(_launch(sandbox, asked, files, seconds=_READING_SECONDS))
     told = _result(ended)
     if told is None:
         raise UnreadableError(f"the workbooks of item {item.id!r} cannot be read: {_last_line(ended)}")
@@ -123,7 +123,7 @@ async def run_script(sandbox: Sandbox, source: str, case: Case, ranges: Sequence
     """Runs a script on a copy of a case's workbook, in a fresh folder; raises SandboxError."""
     asked = {"do": "run", "source": source, "seconds": seconds, "ranges": [asdict(each) for each in ranges]}
     files = {child.INPUT: case.given.read_bytes()}
-    ended = await sandbox.run(_job(sandbox, asked, files, seconds=seconds + _READING_SECONDS))
+    ended = await sandbox.run(_launch(sandbox, asked, files, seconds=seconds + _READING_SECONDS))
     told = _result(ended)
     if told is None:
         return _without_result(ended)
@@ -144,8 +144,8 @@ async def run_script(sandbox: Sandbox, source: str, case: Case, ranges: Sequence
     return Ran(output=output, book=None, problem=problem, detail=detail)
 
 
-def _job(sandbox: Sandbox, asked: Mapping[str, object], files: Mapping[str, bytes], *, seconds: float) -> Job:
-    return Job(
+def _launch(sandbox: Sandbox, asked: Mapping[str, object], files: Mapping[str, bytes], *, seconds: float) -> Launch:
+    return Launch(
         command=[sandbox.python, "-I", "-c", _SOURCE],
         files=files,
         stdin=json.dumps(asked).encode(),

@@ -16,7 +16,7 @@ from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.processes import run_command
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, shown, verdict_of
 from skillopt_es.adapters.sandboxes.inside import WORK
-from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.launch import MIB, Execution, Launch, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import new_sandbox, proved_problem
 from skillopt_es.adapters.sandboxes.places import is_visible
 from skillopt_es.errors import SettingRefused
@@ -121,9 +121,9 @@ async def _run(
 ) -> str:
     """What the command prints, trimmed; raises GraderError unless it ends well, in time and with modest output."""
     limits = Limits(wall_seconds=seconds, cpu_seconds=math.ceil(seconds) + 1, output_bytes=_MAX_OUTPUT + 1)
-    job = Job(command=command, files=files, programs=programs, stdin=stdin, limits=limits)
+    launch = Launch(command=command, files=files, programs=programs, stdin=stdin, limits=limits)
     try:
-        ended = await sandbox.run(job)
+        ended = await sandbox.run(launch)
     except SandboxError as error:
         raise GraderError(str(error)) from error
     return _output(ended, seconds)

@@ -10,13 +10,23 @@ from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.tasks.items import TaskItem, task_item
-from skillopt_es.adapters.environments.tasks.judges import Judges
+from skillopt_es.adapters.environments.tasks.judges import REPORTED, Judges
 from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
-from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Verdict
+from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Verdict, verdict_of
 from skillopt_es.adapters.environments.text import last_tagged, shorten
 from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.events.values import Failed, Measured, SkillTree
-from skillopt_es.ports import Answers, Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
+from skillopt_es.ports import (
+    Answers,
+    Ask,
+    ChatReply,
+    EnvironmentSettings,
+    Episode,
+    Item,
+    Message,
+    Splits,
+    TrajectoryRecord,
+)
 
 _SHOWN = 2000
 
@@ -52,7 +62,7 @@ class Tasks:
         messages = [Message("system", system), *item.messages] if system else list(item.messages)
         reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
         records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
-        return without_answer(reply, item.task, records) or await self._graded(item, reply.text, records)
+        return without_answer(reply, item.task, records) or await self._graded(item, reply, records)
 
     def seen_by_code(self, answers: Answers) -> str:
         """Why a grader behind walls could read some of these."""
@@ -66,20 +76,27 @@ class Tasks:
         name, judge = self._judges.of(raw)
         return task_item(raw, grader=name, judge=judge)
 
-    async def _graded(self, item: TaskItem, reply: str, records: Sequence[TrajectoryRecord]) -> Episode:
+    async def _graded(self, item: TaskItem, reply: ChatReply, records: Sequence[TrajectoryRecord]) -> Episode:
         tag = self._options.answer_tag
-        tagged = last_tagged(reply, tag) if tag else None
-        answer = (reply if tagged is None else tagged).strip()
+        tagged = last_tagged(reply.text, tag) if tag else None
+        answer = (reply.text if tagged is None else tagged).strip()
         if not answer:
             return _episode(item, answer, records, Verdict(0.0, 0.0, "there is no answer", "no_answer"))
         try:
-            verdict = await item.judge(answer)
+            own = _reported(reply) if item.grader == REPORTED else None
+            verdict = await item.judge(answer) if own is None else own
         except GraderError as error:
             return _ungraded(item, answer, records, str(error))
         if tag and tagged is None and verdict.hard < 1:
             note = f"the answer is not inside <{tag}> tags" + (f"; {verdict.note}" if verdict.note else "")
             verdict = Verdict(verdict.hard, verdict.soft, note, "format")
         return _episode(item, answer, records, verdict)
+
+
+def _reported(reply: ChatReply) -> Verdict | None:
+    """The score that an agent gave itself; None where it gave none."""
+    scores = [step.text for step in reply.steps if step.kind == "score"]
+    return verdict_of(json.loads(scores[-1])) if scores else None
 
 
 def _episode(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], verdict: Verdict) -> Episode:

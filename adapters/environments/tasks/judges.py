@@ -15,12 +15,14 @@ from skillopt_es.adapters.environments.tasks.numbers import number, read_toleran
 from skillopt_es.adapters.environments.tasks.options import BUILT_IN_NAMES, BuiltIn, Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.patterns import regex
 from skillopt_es.adapters.environments.tasks.user_code import Fields, python_judges
-from skillopt_es.adapters.environments.tasks.verdicts import Judge, Key
+from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Key, Verdict
 from skillopt_es.adapters.environments.tasks.words import contains, exact, f1, normalized
 from skillopt_es.errors import DataError, SettingRefused
 from skillopt_es.events.values import Json
 
 T = TypeVar("T")
+REPORTED = "reported"
+"""The grader of agents that grade themselves: it takes the score that comes with the answer."""
 
 _BUILT_IN: Mapping[str, Callable[[Key], Judge]] = {
     "exact": exact,
@@ -61,6 +63,8 @@ class Judges:
         name = raw.fields.get("grader") or self._default
         if name == self._default and self._user_code is not None:
             return self._default, self._user_code(raw.fields)
+        if name == REPORTED:
+            return REPORTED, _not_asked
         if not isinstance(name, str) or name not in _BUILT_IN:
             raise _unknown_grader(raw, name)
         if "expected" not in raw.fields:
@@ -75,6 +79,11 @@ class Judges:
             return name, _BUILT_IN[name](key)
         except ValueError as error:
             raise raw.refusal(f"`expected` {error}", f"correct it, or choose another grader than {name}") from error
+
+
+async def _not_asked(answer: str) -> Verdict:
+    """In place of a judge, where the agent has graded itself."""
+    raise GraderError("the agent reported no score of its own")
 
 
 def _own(raw: RawItem, key: str, read: Callable[[Json], T], default: T) -> T:
@@ -93,6 +102,6 @@ def _unknown_grader(raw: RawItem, name: Json) -> DataError:
     if isinstance(name, dict) or kind in ("python", "command"):
         # Data comes from anywhere; it must not be able to choose code to run.
         return raw.refusal("only the config can name a python or command grader", "set env.grader")
-    near = get_close_matches(str(name), _BUILT_IN, n=1)
+    near = get_close_matches(str(name), BUILT_IN_NAMES, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(BUILT_IN_NAMES)}"
     return raw.refusal(f"unknown grader {name!r}", hint)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from attrs import field, frozen
 
@@ -42,7 +43,12 @@ class Rule:
 
     def line_in(self, text: str) -> str:
         """The first line of a text that asks for this; empty when none does."""
-        return next((line for line in text.splitlines() if self.said_by(line)), "")
+        return _line_in(self, text)
+
+
+@lru_cache(maxsize=256)  # all items of a split are answered under one skill
+def _line_in(rule: Rule, text: str) -> str:
+    return next((line for line in text.splitlines() if rule.said_by(line)), "")
 
 
 @frozen(kw_only=True)

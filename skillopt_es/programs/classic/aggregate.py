@@ -8,12 +8,12 @@ from attrs import evolve
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts as Recordings
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
 from skillopt_es.programs.classic.jobs import MergeJob
 from skillopt_es.programs.classic.modes import Group, mode_of
-from skillopt_es.programs.classic.prompt_text import memory_section
+from skillopt_es.programs.classic.prompt_text import meta_skill_section
 from skillopt_es.programs.classic.state import ClassicState, StepState
 from skillopt_es.programs.optimizer import question, skill_section
 from skillopt_es.projections.state import proposals_in
@@ -38,7 +38,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings
         stage="merge",
         prompt=f"merge_{job.group}{mode.prompts}",
         sections=(
-            memory_section(state.program.epoch.meta_skill),
+            meta_skill_section(state.program.epoch.meta_skill),
             skill_section(state.current.skill),
             f"## Proposed {mode.proposals}: {len(groups)} proposals"
             + (f", merge level {job.level}" if job.level else ""),

@@ -17,8 +17,7 @@ from functools import partial
 from skillopt_es.config import OptimizerConfig
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Questions
+from skillopt_es.engine.tasks import Decide, Questions, RunData
 from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, PatchSource, SkillTree

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.engine.programs import Judging
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import comparison_candidates, comparison_sample
+from skillopt_es.engine.tasks import RunData, comparison_candidates, comparison_sample
 from skillopt_es.events.catalog import (
+    AppendixWritten,
     ComparisonDrawn,
     ComparisonExtended,
     EpochCompleted,
@@ -104,8 +105,8 @@ def _ungated(
     )
 
 
-def skip_first_memory(state: ClassicState, run: RunData) -> Event:
-    """The first epoch writes no memory."""
+def skip_first_meta_skill(state: ClassicState, run: RunData) -> Event:
+    """The first epoch writes no meta skill."""
     return MetaSkillWritten(epoch=1, result="first_epoch")
 
 
@@ -193,8 +194,8 @@ def complete_epoch(state: ClassicState, run: RunData) -> Event:
 
 
 def judging(state: ClassicState, event: Event) -> Judging | None:
-    """What was decided about guidance, in the state before it; that of a finished epoch is judged as its own was."""
-    if not isinstance(event, SlowUpdateApplied):
+    """What the gate decided about guidance, in the state before it; a finished epoch's is judged as its own was."""
+    if not isinstance(event, SlowUpdateApplied) or not event.verdict.by_gate:
         return None
     owed = state.program.owed
     late = owed is not None and event.epoch == owed.epoch.number
@@ -204,7 +205,33 @@ def judging(state: ClassicState, event: Event) -> Judging | None:
     candidate = then.program.epoch.proposed.candidate
     assert candidate is not None
     return Judging(
+        number=event.epoch,
         contest=guidance_contest(then, candidate),
         refused=lambda run: bool(too_large(run, candidate)) or untrusted_guidance(then, run),
         decide=lambda run: apply_slow_update(then, run),
     )
+
+
+def elsewhere(state: ClassicState, event: Event, same: bool) -> Event:
+    """
+    What nobody judged, in another history: guidance that met no gate, and notes that came after a verdict.
+
+    Where its current text is not the `same`, that text stays as it is; what was to be put in counts as settled.
+    """
+    assert state.current is not None
+    match event:
+        case SlowUpdateApplied(verdict=verdict) if not same:
+            settled = replace(verdict, action="unchanged", stale_from="")
+            return replace(event, skill=state.current.skill, verdict=settled)
+        case SlowUpdateApplied(verdict=verdict):
+            known = state.measured.get(event.candidate)
+            value = None if known is None or verdict.candidate_value is None else known.value
+            return replace(event, verdict=replace(verdict, candidate_value=value))
+        case AppendixWritten() if not same:
+            return replace(event, skill=state.current.skill)
+        case AppendixWritten():
+            known = state.measured.get(event.skill.hash)
+            value = None if known is None or event.value is None else known.value
+            return replace(event, value=value, previous_value=state.current.value)
+        case _:
+            return event

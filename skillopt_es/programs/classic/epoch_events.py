@@ -1,4 +1,4 @@
-"""How the events around steps change the state: an epoch's plan, its comparison, guidance, memory, and its end."""
+"""How the events around steps change the state: an epoch's plan, its comparison, guidance, meta skill, and its end."""
 
 from __future__ import annotations
 
@@ -77,21 +77,21 @@ def slow_applied(state: ClassicState, event: SlowUpdateApplied) -> ClassicState:
 
 
 def meta(state: ClassicState, event: MetaSkillWritten) -> ClassicState:
-    """The optimizer's memory, or why there is none."""
+    """The optimizer's meta skill, or why there is none."""
     epoch, owed, written = _epoch(state), _owed(state, event.epoch), event.result == "written"
-    memory = event.content if written else state.program.memory
+    content = event.content if written else state.program.meta_skill
     if owed is None:
-        return updated(state, replace(state.program, epoch=replace(epoch, meta=event), memory=memory))
+        return updated(state, replace(state.program, epoch=replace(epoch, meta=event), meta_skill=content))
     if not written:
-        return updated(state, replace(state.program, owed=replace(owed, memory_asked=state.steps_done)))
+        return updated(state, replace(state.program, owed=replace(owed, meta_skill_asked=state.steps_done)))
     # It comes late, so it is in force for what is left of the epoch that should have had it.
-    state = updated(state, replace(state.program, epoch=replace(epoch, meta_skill=memory), memory=memory))
-    return _settled(state, replace(owed, memory=False))
+    state = updated(state, replace(state.program, epoch=replace(epoch, meta_skill=content), meta_skill=content))
+    return _settled(state, replace(owed, meta_skill=False))
 
 
 def _settled(state: ClassicState, owed: Owed) -> ClassicState:
     """A part of what was owed is there; once all is, the epoch's evidence is not needed any more."""
-    if owed.slow or owed.memory:
+    if owed.slow or owed.meta_skill:
         return updated(state, replace(state.program, owed=owed))
     gone = Place.of_epoch(owed.epoch.number)
     state = replace(state, rollouts=outside(state.rollouts, gone), scored=outside(state.scored, gone))
@@ -100,8 +100,8 @@ def _settled(state: ClassicState, owed: Owed) -> ClassicState:
 
 def epoch_completed(state: ClassicState, event: EpochCompleted) -> ClassicState:
     """The epoch is over; what it could not be given is owed."""
-    if state.program.owed is not None:  # this epoch's own advice has come after it
-        state = _settled(state, replace(state.program.owed, slow=False, memory=False))
+    if state.program.owed is not None:  # this epoch's own guidance has come after it
+        state = _settled(state, replace(state.program.owed, slow=False, meta_skill=False))
     gone, owed = Place.of_epoch(event.epoch), _owed_by(state, _epoch(state))
     state = updated(state, replace(state.program, epochs_done=event.epoch, step=None, owed=owed))
     return replace(
@@ -113,14 +113,15 @@ def epoch_completed(state: ClassicState, event: EpochCompleted) -> ClassicState:
 
 
 def _owed_by(state: ClassicState, epoch: EpochState) -> Owed | None:
-    """What an epoch's end could not be given, if anything; after the last epoch a memory would serve nobody."""
+    """What an epoch's end could not be given, if anything; after the last epoch a meta skill would serve nobody."""
     assert state.started is not None
     last = state.steps_done == state.started.total_steps
     slow = epoch.proposed is not None and epoch.proposed.result != "guidance"
-    memory = epoch.meta is not None and epoch.meta.result in ("unusable", "failed") and not last
-    if not (slow or memory):
+    meta = epoch.meta is not None and epoch.meta.result in ("unusable", "failed") and not last
+    if not (slow or meta):
         return None
-    return Owed(epoch=replace(epoch, proposed=None), slow=slow, memory=memory)
+    # What failed is not kept: it is asked for anew, as if it had never been.
+    return Owed(epoch=replace(epoch, proposed=None), slow=slow, meta_skill=meta)
 
 
 def retracted(state: ClassicState, event: EvidenceRetracted) -> ClassicState:

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from math import ceil
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.estimates import Part, most_turns
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import epoch_batches
+from skillopt_es.engine.estimates import Part, is_for_certificate, most_for_certificate, most_turns
+from skillopt_es.engine.tasks import RunData, epoch_batches
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
 from skillopt_es.gate.verdicts import rule_of
 
@@ -46,6 +45,8 @@ def kind_of(slot: str, stage: str) -> str:
     if stage != "rollout":
         return stage
     place = Place(slot)
+    if is_for_certificate(slot):
+        return "certificate"
     if FINAL.holds(place):
         return "test" if FINAL_TEST.holds(place) else "final"
     return _KINDS.get(place.stage, "train")
@@ -138,8 +139,8 @@ class _Plan:
 
     def _epoch_ends(self) -> list[Part]:
         optimizer, train = self.run.config.optimizer, len(self.run.started.splits.train)
-        slow, memory = optimizer.use_slow_update, optimizer.use_meta_skill
-        drawn = min(train, optimizer.slow_update_samples) * self.later * (slow or memory)
+        slow, meta = optimizer.use_slow_update, optimizer.use_meta_skill
+        drawn = min(train, optimizer.slow_update_samples) * self.later * (slow or meta)
         most = train * self.later if optimizer.longitudinal_pair_policy == "changed" and drawn else drawn
         gated = self.val * self.later * (slow and optimizer.slow_update_gate_with_selection)
         return [
@@ -147,15 +148,17 @@ class _Plan:
             self._questions("slow_update", self.later, self.later * slow, self.later * slow),
             # The guidance and the current skill once each, and what the rule may draw beyond that.
             self._rollouts("slow_gate", gated, 0, (2 + self.draws) * gated),
-            self._questions("meta_skill", self.later, self.later * memory, self.later * memory),
+            self._questions("meta_skill", self.later, self.later * meta, self.later * meta),
         ]
 
     def _final(self) -> list[Part]:
         config, tests = self.run.config, len(self.run.test_items)
+        fresh = most_for_certificate(self.run)
         promotes = config.evaluation.eval_test or config.evaluation.promote_without_tests
         differs = config.optimizer.use_slow_update or not config.evaluation.use_gate
         return [
             self._rollouts("final", self.val, 0, self.val * (1 + self.draws) * (promotes and differs)),
+            self._rollouts("certificate", fresh, 0, fresh),
             self._rollouts("test", tests, tests, 3 * tests, at_once=tests),
         ]
 

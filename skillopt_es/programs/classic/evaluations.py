@@ -6,8 +6,7 @@ Pure functions of the state.
 
 from __future__ import annotations
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Contest, Evaluation, Rollouts, Task, Unit, comparison_seed, missing
+from skillopt_es.engine.tasks import Contest, Evaluation, Rollouts, RunData, Task, Unit, comparison_seed, missing
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.verdicts import weighed

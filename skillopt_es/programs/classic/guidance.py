@@ -1,4 +1,4 @@
-"""Epoch-level advice: slow-update guidance for the agent and a memory for the optimizer, from one comparison."""
+"""What the optimizer writes at an epoch's end, from one comparison: guidance for the agent, and its own meta skill."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from functools import partial
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
 from skillopt_es.programs.classic.epoch_end import Compared, selected_pairs
 from skillopt_es.programs.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.programs.optimizer import guard, question, skill_section
-from skillopt_es.replies.answers import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, AdviceReply, read_advice
+from skillopt_es.replies.answers import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, EpochText, read_epoch_text
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
@@ -29,7 +29,7 @@ _TITLES = {
 
 def propose_slow_update(
     job: SlowUpdateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
-) -> Asking[AdviceReply]:
+) -> Asking[EpochText]:
     """The guidance and the skill it would make, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
     assert state.current is not None
@@ -50,7 +50,7 @@ def propose_slow_update(
     tried = [row for pair in compared for row in (pair.previous, pair.current)]
     read = partial(_read_guidance, guard=guard(tried, skill, run, evidence))
 
-    def answered(consulted: Consulted[AdviceReply]) -> SlowUpdateProposed:
+    def answered(consulted: Consulted[EpochText]) -> SlowUpdateProposed:
         pairs = tuple(row.pair for row in compared)
         reply = consulted.value
         guidance = "" if reply is None else clean_of_markers(reply.content)
@@ -75,17 +75,17 @@ def propose_slow_update(
     return Asking(request=request, read=read, event=answered)
 
 
-def _read_guidance(text: str, *, guard: LeakGuard) -> AdviceReply | Unusable:
+def _read_guidance(text: str, *, guard: LeakGuard) -> EpochText | Unusable:
     """Guidance that says something and copies no item."""
-    found = read_advice(text, key="slow_update_content")
+    found = read_epoch_text(text, key="slow_update_content")
     leak = "" if isinstance(found, Unusable) else guard.leak(found.content)
     return Unusable(f"refused_leak: it copies {leak}; say it so that it holds for other items, too") if leak else found
 
 
 def write_meta_skill(
     job: MetaSkillJob, state: ClassicState, run: RunData, evidence: RecordedTexts
-) -> Asking[AdviceReply]:
-    """The optimizer's memory for the next epoch, or why there is none."""
+) -> Asking[EpochText]:
+    """The optimizer's meta skill for the next epoch, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
     assert state.program.epoch is not None
     assert state.program.epoch.last_skill is not None
@@ -105,9 +105,9 @@ def write_meta_skill(
         ),
         schema=META_SKILL_SCHEMA,
     )
-    read = partial(read_advice, key="meta_skill_content")
+    read = partial(read_epoch_text, key="meta_skill_content")
 
-    def answered(consulted: Consulted[AdviceReply]) -> MetaSkillWritten:
+    def answered(consulted: Consulted[EpochText]) -> MetaSkillWritten:
         reply = consulted.value
         if reply is None:
             return MetaSkillWritten(

@@ -68,7 +68,7 @@ class SlowUpdateJob:
 
 @frozen
 class MetaSkillJob:
-    """The optimizer's own memory; `after` is the step after which it is asked for again."""
+    """The optimizer's meta skill; `after` is the step after which it is asked for again."""
 
     epoch: int
     after: int | None = None

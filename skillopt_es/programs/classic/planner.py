@@ -11,11 +11,21 @@ epoch (its guidance and meta skill) is not done any more, for nothing would be t
 
 from __future__ import annotations
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task, measure, selection, told_evaluation, unmeasured
+from skillopt_es.engine.tasks import (
+    AddUp,
+    Decide,
+    Questions,
+    RunData,
+    Task,
+    fresh_evaluation,
+    measure,
+    selection,
+    unmeasured,
+)
 from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
+from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, draw_task, final_task, too_large
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
 from skillopt_es.programs.classic.epoch_end import more_to_compare
@@ -51,14 +61,14 @@ def next_task(state: ClassicState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return measure(state, [selection(run, BASELINE, initial)])
-    told = measure(state, told_evaluation(state, run))
-    if told is not None:
-        return told
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
     if state.stopped is not None:
         return final_task(state, run)
     if should_stop(state, run):
         return Decide("stop_training")
-    return late_advice_task(state, run) or _due_task(state, run)
+    return late_end_task(state, run) or _due_task(state, run)
 
 
 def _due_task(state: ClassicState, run: RunData) -> Task:
@@ -81,11 +91,7 @@ def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
     """The next thing that the open step needs."""
     place = Place.of_step(epoch.number, step.number)
     if step.groups is None:
-        assert state.current is not None
-        rollouts = measure(state, train_evaluations(place, step, state.current))
-        if rollouts is None and _nothing_allowed(state, run, step):
-            return Decide("skip:no_edit_chosen")
-        return rollouts or Decide("plan_minibatches")
+        return _batch_task(state, run, step, place)
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
@@ -94,6 +100,18 @@ def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
     if state.built is None:
         return _candidate_task(run, step, place)
     return _gate_task(state, run, step, place)
+
+
+def _batch_task(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
+    """A step's rollouts, and what comes after them."""
+    assert state.current is not None
+    batches = train_evaluations(place, step, state.current)
+    rollouts = measure(state, [*batches, *beside(state, run, place, batches)])
+    if rollouts is not None:
+        return rollouts
+    if is_due(state, place):
+        return Decide("wager")
+    return Decide("skip:no_edit_chosen" if _nothing_allowed(state, run, step) else "plan_minibatches")
 
 
 def _candidate_task(run: RunData, step: StepState, place: Place) -> Task:
@@ -123,6 +141,7 @@ def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
         return about_notes
     if notes_for_candidate(step):
         return Decide("build_candidate")
+    # An answer that could not be read is no proof that there is nothing to fix.
     broken = any(patch.result in ("unusable", "failed") for patch in patches)
     return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
 
@@ -145,6 +164,7 @@ def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, plac
 
 def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
     """What a step may choose from once its merges are made, by id."""
+    # Derived anew, not kept: the plan is a function of the recorded patches and merges.
     _, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
     return tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
 
@@ -188,6 +208,7 @@ def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Jo
         jobs += waiting
         if top and proposals_in(_node(step, top)):
             tops.append(top)
+    # Failures and successes are merged apart, and only then together: each group has a prompt of its own.
     if jobs or len(tops) < 2:
         return tuple(jobs), tops[0] if tops else ""
     final = place.last_merge
@@ -253,13 +274,13 @@ def epoch_end_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task
     if epoch.number == 1:
         if slow:
             return Decide("place_slow_block")
-        return Decide("skip_first_memory") if meta else Decide("complete_epoch")
+        return Decide("skip_first_meta_skill") if meta else Decide("complete_epoch")
     if not (slow or meta):
         return Decide("complete_epoch")
-    return _advice_task(state, run, epoch, slow=slow, meta=meta)
+    return _end_texts_task(state, run, epoch, slow=slow, meta=meta)
 
 
-def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
+def _end_texts_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
     if epoch.comparison is None:
         return Decide("draw_comparison")
     if epoch.proposed is None and epoch.meta is None:
@@ -276,11 +297,11 @@ def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: 
     return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
 
 
-def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
+def late_end_task(state: ClassicState, run: RunData) -> Task | None:
     """
     What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
 
-    The next epoch's own advice takes its place. After the last epoch there is one more try.
+    The next epoch's own texts take its place. After the last epoch there is one more try.
     """
     owed = state.program.owed
     if owed is None or state.program.unwritten or not run.config.optimizer.ask_again:
@@ -296,7 +317,7 @@ def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
     jobs: list[Job] = []
     if owed.slow and owed.slow_asked != here:
         jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
-    if owed.memory and owed.memory_asked != here:
+    if owed.meta_skill and owed.meta_skill_asked != here:
         jobs.append(MetaSkillJob(owed.epoch.number, after=here))
     return Questions(tuple(jobs)) if jobs else None
 
@@ -339,7 +360,8 @@ def _slow_gate_task(state: ClassicState, run: RunData, epoch: EpochState) -> Tas
 def should_stop(state: ClassicState, run: RunData) -> bool:
     """Whether a rule ends the training here."""
     train = run.config.train
-    if train.patience is None and train.target_score is None and not train.no_progress:
+    rules = train.patience is not None or train.target_score is not None or train.no_progress
+    if not (rules or state.steering.stop):
         return False
     over = state.stopped is not None or state.program.epochs_done == train.num_epochs
     # A step that has begun, and notes that follow its verdict, come to their end first.
@@ -358,6 +380,8 @@ def stop_training(state: ClassicState, run: RunData) -> Event:
 def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
     assert state.best is not None
     train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
+    if state.steering.stop:
+        return TrainingStopped(step=step, reason="order", best_value=value, since=since)
     if train.target_score is not None and value is not None and value >= train.target_score:
         return TrainingStopped(
             step=step, reason="target_score", best_value=value, since=since, limit=train.target_score

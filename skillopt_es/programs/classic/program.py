@@ -13,8 +13,7 @@ from typing import Literal, get_args
 
 from skillopt_es.engine.programs import Answered, Decision, Program
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import chunks, epoch_batches, shuffled
+from skillopt_es.engine.tasks import RunData, chunks, epoch_batches, shuffled
 from skillopt_es.events import catalog as events
 from skillopt_es.events.catalog import (
     EditsRanked,
@@ -25,7 +24,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Measured, Minibatch, PatchSource
+from skillopt_es.events.values import Measured, Minibatch, Order, PatchSource
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
 from skillopt_es.programs.classic import epoch_events, jobs, step_events
 from skillopt_es.programs.classic.aggregate import merge
@@ -36,10 +35,11 @@ from skillopt_es.programs.classic.epoch_end import (
     apply_slow_update,
     complete_epoch,
     draw_comparison,
+    elsewhere,
     extend_comparison,
     judging,
     place_slow_block,
-    skip_first_memory,
+    skip_first_meta_skill,
 )
 from skillopt_es.programs.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.programs.classic.evaluations import units_ahead
@@ -82,15 +82,16 @@ def _plan_epoch(state: ClassicState, run: RunData) -> Event:
         epoch=epoch,
         seed=train.seed,
         batch_size=train.batch_size,
+        # From the first event: schedules and progress count on as many steps as were planned then.
         batches=run.started.steps_per_epoch * train.accumulation,
     )
-    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_memory_in_force(state, run))
+    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_meta_skill_in_force(state, run))
 
 
-def _memory_in_force(state: ClassicState, run: RunData) -> str:
+def _meta_skill_in_force(state: ClassicState, run: RunData) -> str:
     last = state.program.epoch.meta if state.program.epoch is not None else None
     lost = last is not None and last.result != "written" and not run.config.optimizer.keep_memory
-    return "" if lost else state.program.memory
+    return "" if lost else state.program.meta_skill
 
 
 def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
@@ -173,7 +174,8 @@ def _build_candidate(state: ClassicState, run: RunData, guard: LeakGuard) -> Eve
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
     assert state.current is not None
-    return built_candidate(step, state.current.skill, guard, close_gaps=run.config.optimizer.close_gaps)
+    close, pins = run.config.optimizer.close_gaps, state.steering.pins
+    return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
 
 def _write_appendix(state: ClassicState, run: RunData) -> Event:
@@ -194,7 +196,7 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "gate_candidate": candidate_gated,
     "write_appendix": _write_appendix,
     "place_slow_block": place_slow_block,
-    "skip_first_memory": skip_first_memory,
+    "skip_first_meta_skill": skip_first_meta_skill,
     "draw_comparison": draw_comparison,
     "extend_comparison": extend_comparison,
     "apply_slow_update": apply_slow_update,
@@ -289,9 +291,11 @@ CLASSIC: Program[Classic] = Program(
     },
     stage=_stage,
     under_way=under_way,
+    heeds=frozenset(get_args(Order)),
     place=lambda state: open_step(state)[1],
     doubts=untrusted_parts,
     judging=judging,
+    elsewhere=elsewhere,
     ahead=units_ahead,
     milestones=(*events.STEP_ENDS, events.EpochCompleted),
     words=WORDS,

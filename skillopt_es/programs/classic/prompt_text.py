@@ -12,14 +12,14 @@ from skillopt_es.programs.optimizer import called, described
 _CAUSES = {"defect": "the skill's defect", "lapse": "a lapse: the skill has the rule"}
 
 
-def memory_section(memory: str) -> str:
+def meta_skill_section(meta_skill: str) -> str:
     """The optimizer's own notes from earlier epochs, or nothing."""
-    if not memory.strip():
+    if not meta_skill.strip():
         return ""
     return (
         "## Your notes from earlier epochs\n"
         "Use them where the evidence is unclear; what the trajectories show now comes first.\n"
-        f"{memory.strip()}"
+        f"{meta_skill.strip()}"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, shown
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest
@@ -19,9 +19,9 @@ from skillopt_es.programs.classic.appendix import (
 )
 from skillopt_es.programs.classic.jobs import AnalyseJob
 from skillopt_es.programs.classic.modes import mode_of
-from skillopt_es.programs.classic.prompt_text import buffer_section, memory_section
+from skillopt_es.programs.classic.prompt_text import buffer_section, meta_skill_section
 from skillopt_es.programs.classic.state import ClassicState
-from skillopt_es.programs.optimizer import guide_section, question, skill_section, without_reply
+from skillopt_es.programs.optimizer import guide_section, question, skill_section, steering_section, without_reply
 from skillopt_es.replies.answers import PatchReply, naming_files
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
@@ -97,8 +97,9 @@ def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidenc
         sections=(
             skill_section(skill),
             buffer_section(state.program.buffer),
-            memory_section(state.program.epoch.meta_skill),
+            meta_skill_section(state.program.epoch.meta_skill),
             guide_section(run.started.guide),
+            steering_section(state.steering),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
             budget_section(run.config.optimizer, group.kind),

@@ -6,7 +6,7 @@ import json
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import SkillRewritten
 from skillopt_es.events.values import Json, Suggestion
 from skillopt_es.programs.classic.jobs import RewriteJob

@@ -10,13 +10,12 @@ from functools import partial
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import mean_score
+from skillopt_es.engine.tasks import RunData, mean_score
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen
 from skillopt_es.events.values import Measured
 from skillopt_es.programs.classic.jobs import LearningRateJob, RankJob
 from skillopt_es.programs.classic.modes import mode_of
-from skillopt_es.programs.classic.prompt_text import buffer_section, memory_section
+from skillopt_es.programs.classic.prompt_text import buffer_section, meta_skill_section
 from skillopt_es.programs.classic.state import ClassicState, is_train, proposals_of
 from skillopt_es.programs.optimizer import described, question, skill_section
 from skillopt_es.replies.answers import (
@@ -46,7 +45,7 @@ def rank(job: RankJob, state: ClassicState, run: RunData, evidence: RecordedText
         stage="ranking",
         prompt=f"ranking{mode.prompts}",
         sections=(
-            memory_section(state.program.epoch.meta_skill),
+            meta_skill_section(state.program.epoch.meta_skill),
             skill_section(state.current.skill),
             f"## Proposed {mode.proposals} ({len(job.pool)}, of which {job.budget} can be applied)\n"
             + "\n".join(lines),
@@ -92,7 +91,7 @@ def choose_learning_rate(
         stage="learning_rate",
         prompt=f"lr_autonomous{mode.prompts}",
         sections=(
-            memory_section(state.program.epoch.meta_skill),
+            meta_skill_section(state.program.epoch.meta_skill),
             skill_section(state.current.skill),
             _evidence_section(state, f"proposed {mode.proposals}: {len(job.pool)}"),
             f"## Proposed {mode.proposals} ({len(job.pool)})\n" + "\n".join(lines),

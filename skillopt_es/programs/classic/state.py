@@ -1,4 +1,4 @@
-"""What only SkillOpt's own way of training knows: its open epoch and step, its memory, and what is still owed."""
+"""What only SkillOpt's own way of training knows: its open epoch and step, its meta skill, and what is still owed."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ class EpochState:
 
 @frozen(kw_only=True)
 class Owed:
-    """A finished epoch that has no guidance or memory, and after which step each was asked for again last."""
+    """A finished epoch that has no guidance or meta skill, and after which step each was asked for again last."""
 
     epoch: EpochState
     slow: bool
-    memory: bool
+    meta_skill: bool
     slow_asked: int | None = None
-    memory_asked: int | None = None
+    meta_skill_asked: int | None = None
 
 
 @frozen(kw_only=True)
@@ -107,7 +107,7 @@ class Classic:
     unwritten: tuple[str, ...] = ()
     epochs_done: int = 0
     buffer: tuple[BufferEntry, ...] = ()
-    memory: str = ""
+    meta_skill: str = ""
 
 
 ClassicState = RunState[Classic]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Trust
 from skillopt_es.programs.classic.appendix import notes_for_candidate

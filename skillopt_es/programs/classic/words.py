@@ -85,7 +85,7 @@ def snapshot(state: ClassicState) -> dict[str, Json]:
             }
             for attempt in program.buffer
         ],
-        "memory": program.memory,
+        "memory": program.meta_skill,  # the first name stays: digests of states are released
     }
 
 

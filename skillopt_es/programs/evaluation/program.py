@@ -22,8 +22,7 @@ from skillopt_es.engine.differences import (
     mismatch,
 )
 from skillopt_es.engine.programs import Program, Refusal, Words, evolve
-from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.engine.tasks import Evaluation, score
+from skillopt_es.engine.tasks import Evaluation, RunData, recorded_run, score
 from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,

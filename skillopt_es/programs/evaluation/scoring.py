@@ -10,8 +10,7 @@ from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.loop import Work, waiting_for
 from skillopt_es.engine.rollout import run_rollouts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, Rollouts, mean_score, score, units_of
+from skillopt_es.engine.tasks import Evaluation, Rollouts, RunData, mean_score, score, units_of
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow, Journal

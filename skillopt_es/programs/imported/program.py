@@ -64,7 +64,7 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
     LearningRateChosen: "learning rates",
     StepSkipped: "skipped steps",
     SlowUpdateProposed: "guidance texts",
-    MetaSkillWritten: "memories",
+    MetaSkillWritten: "meta skills",
     SkillRewritten: "rewritten skills",
 }
 

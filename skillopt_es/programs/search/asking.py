@@ -9,11 +9,18 @@ from attrs import frozen
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.optimizer import described, guide_section, question, skill_section, without_reply
+from skillopt_es.programs.optimizer import (
+    described,
+    guide_section,
+    question,
+    skill_section,
+    steering_section,
+    without_reply,
+)
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.rounds import ground, parted, screened
 from skillopt_es.programs.search.state import (
@@ -124,6 +131,7 @@ def _request(
             skill_section(skill),
             tried_section(_tried_about(group, state, run)),
             guide_section(run.started.guide),
+            steering_section(state.steering),
             blocks("Successful", [*(rows[item] for item in passing), *beside]),
             blocks("Failed", [rows[item] for item in failing]),
             f"At most {most_edits(len(failing))} edits: one for each kind of failure.",

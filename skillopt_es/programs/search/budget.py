@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import FINAL_TEST
 from skillopt_es.events.values import DRAWS_ONCE
 from skillopt_es.programs.search.state import SearchState
@@ -47,12 +47,21 @@ def step_size(state: SearchState, run: RunData) -> int:
         return wanted
     left = _left(state, most) - _set_aside(state, run, most)
     while wanted >= min(LEAST, run.config.train.batch_size):
-        tries = wanted + first_tries(wanted) + gate_items(run)
+        tries = wanted * (1 + run.config.evaluation.certificate) + first_tries(wanted) + gate_items(run)
         questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
         if _a_try(state) * tries + questions <= left:
             return wanted
         wanted -= 1
     return 0
+
+
+def closing_size(state: SearchState, run: RunData) -> int:
+    """How many items can be tried under two texts for the certificate, besides the tests."""
+    wanted, most = run.config.train.batch_size, most_calls(state)
+    if most is None:
+        return wanted
+    left = _left(state, most) - _set_aside(state, run, most)
+    return max(0, min(wanted, left // (2 * _a_try(state))))
 
 
 def tests_fit(state: SearchState, run: RunData) -> bool:

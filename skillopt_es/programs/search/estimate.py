@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from skillopt_es.engine.estimates import Part, kind_of_call, most_turns
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.estimates import Part, kind_of_call, most_for_certificate, most_turns
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.programs.search.budget import gate_items, most_tries
 
@@ -26,6 +26,7 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
         ("train", size * steps, 0, size * steps),
         ("screen", size * steps, 0, most_tries(size) * steps),
         ("gate", validation * steps, 0, gate_items(run) * steps),
+        ("certificate", most_for_certificate(run), 0, most_for_certificate(run)),
         ("test", tests, 0 if most is not None else tests, 2 * tests),
     )
     parts = [

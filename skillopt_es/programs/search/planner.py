@@ -9,24 +9,25 @@ from __future__ import annotations
 
 from math import ceil
 
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import (
     Decide,
     Evaluation,
     Questions,
     Rollouts,
+    RunData,
     Task,
+    fresh_evaluation,
     measure,
     selection,
     shuffled,
-    told_evaluation,
     unmeasured,
 )
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
+from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
 from skillopt_es.programs.search.asking import SearchJob
-from skillopt_es.programs.search.budget import most_calls, step_size, tests_fit
+from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
 from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, next_tries, solved, too_narrow
 from skillopt_es.programs.search.state import OpenStep, SearchState, is_recalled
 from skillopt_es.projections.trust import attempts_of, support_of
@@ -38,9 +39,9 @@ def next_task(state: SearchState, run: RunData) -> Task | None:
         return None
     if run.started.skill.hash not in state.measured:
         return measure(state, [selection(run, BASELINE, run.started.skill)])
-    told = measure(state, told_evaluation(state, run))
-    if told is not None:
-        return told
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
     if state.program.step is not None:
         return _step_task(state, run, state.program.step)
     all_done = most_calls(state) is None and state.steps_done >= run.started.total_steps
@@ -51,7 +52,7 @@ def next_task(state: SearchState, run: RunData) -> Task | None:
 
 def _final_task(state: SearchState, run: RunData) -> Task:
     """What is left once the search is over; tests that the calls do not pay for are left out."""
-    task = final_task(state, run)
+    task = final_task(state, run, closing_size(state, run))
     testing = task == Decide("open_test") or (isinstance(task, Rollouts) and task.units[0].purpose == "test")
     return Decide("complete_run") if testing and not tests_fit(state, run) else task
 
@@ -60,6 +61,8 @@ def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
     """Why no further step is begun: the score is reached, nothing pays any more, or the calls are used."""
     assert state.best is not None
     train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
+    if state.steering.stop:
+        return TrainingStopped(step=done, reason="order", best_value=value, since=since)
     if train.target_score is not None and value is not None and value >= train.target_score:
         return TrainingStopped(
             step=done, reason="target_score", best_value=value, since=since, limit=train.target_score
@@ -109,8 +112,9 @@ def drawn_batch(state: SearchState, run: RunData, seed: int) -> tuple[str, ...]:
 
 def _step_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
     if not step.rounds:
-        rollouts = measure(state, [_batch(state, step)]) if step.batch.items else None
-        return rollouts or Decide("plan_questions")
+        batch = [_batch(state, step)] if step.batch.items else []
+        rollouts = measure(state, [*batch, *beside(state, run, step.place, batch)])
+        return rollouts or Decide("wager" if is_due(state, step.place) else "plan_questions")
     waiting = [group for group in step.asked if group.id not in step.patches]
     if waiting and is_recalled(waiting[-1]):
         return Decide("recall")

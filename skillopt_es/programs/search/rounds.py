@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, chunks, draw_seed, shuffled
+from skillopt_es.engine.tasks import Evaluation, RunData, chunks, draw_seed, shuffled
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree, Tries
@@ -47,7 +46,9 @@ def ground(state: SearchState, run: RunData, number: int) -> SkillTree:
     found = screened(state, run, earlier=number)
     kept = [index for index, each in found.items() if each.won]
     edits = step.in_order(kept)
-    return apply_edits(state.current.skill, edits, close_gaps=run.config.optimizer.close_gaps)[0]
+    return apply_edits(
+        state.current.skill, edits, close_gaps=run.config.optimizer.close_gaps, pins=state.steering.pins
+    )[0]
 
 
 def screened(state: SearchState, run: RunData, *, earlier: int | None = None) -> dict[int, Screened]:

@@ -12,7 +12,7 @@ from support.environments import BLANK, SKILL, Target, attempt, data_settings, o
 from support.made_searchqa import made_searchqa, made_split_dir
 
 from skillopt_es.adapters.environments.data import canonical_json
-from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.environments.searchqa.prompt import truncate
 from skillopt_es.adapters.environments.text import answer_in, normalise
 from skillopt_es.errors import ConfigError, DataError

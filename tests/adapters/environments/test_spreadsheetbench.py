@@ -21,7 +21,7 @@ from support.spreadsheets import SALES, record, sales, sales_with, workbook, wri
 from skillopt_es.adapters.environments.spreadsheetbench import workshop
 from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError, read_book
 from skillopt_es.adapters.sandboxes import opening
-from skillopt_es.adapters.sandboxes.job import Execution
+from skillopt_es.adapters.sandboxes.launch import Execution
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import ChatReply, Environment, Episode, Splits

@@ -10,8 +10,7 @@ import pytest
 from support.fake_time import FakeTime, settle
 
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.limits import Limiter, TokenBucket
-from skillopt_es.adapters.models.slots import Slots
+from skillopt_es.adapters.models.limits import Limiter, Slots, TokenBucket
 
 RATE_LIMITED = Failure(kind="rate_limit", message="slow", retry=True, status=429, server_wait=7.0)
 NO_KEY = failure("auth", "HTTP 401: who are you?", status=401)

@@ -22,7 +22,7 @@ from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
 from skillopt_es.programs.optimizer import described
 from skillopt_es.prompts import system_prompt
-from skillopt_es.replies.answers import MergeReply, PatchReply, read_advice, read_merge, read_patch, read_ranking
+from skillopt_es.replies.answers import MergeReply, PatchReply, read_epoch_text, read_merge, read_patch, read_ranking
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
 
 TASKS = make_tasks()
@@ -295,8 +295,8 @@ def test_epoch_advice_tells_the_target_to_recheck_and_warns_the_optimizer() -> N
         f"## Skill now\n{fenced('skill', ALL_RULES)}\n\n## The same 1 tasks under both skills\n"
         f"before:\n{_trajectory(task)}\nnow:\n{_trajectory(task)}"
     )
-    guidance = read_advice(_ask("optimizer", "slow_update", Message("user", user)).text, key="slow_update_content")
-    notes = read_advice(_ask("optimizer", "meta_skill", Message("user", user)).text, key="meta_skill_content")
+    guidance = read_epoch_text(_ask("optimizer", "slow_update", Message("user", user)).text, key="slow_update_content")
+    notes = read_epoch_text(_ask("optimizer", "meta_skill", Message("user", user)).text, key="meta_skill_content")
     block = RECHECK.replace("Before you answer, re-check every rule.", getattr(guidance, "content", ""))
     assert "dates" in block
     assert len(_right(f"{ALL_RULES}\n\n{block}")) > 0.95 * len(TASKS)

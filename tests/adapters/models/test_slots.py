@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillopt_es.adapters.models.slots import Seen, ceiling
+from skillopt_es.adapters.models.limits import Seen, ceiling
 
 LEVELS = st.lists(st.integers(1, 64), min_size=32, max_size=32)
 

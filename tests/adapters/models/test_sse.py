@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.wires import FORMATS, Said
 
-from skillopt_es.adapters.models.sse import EventParser, ServerEvent, events_in
+from skillopt_es.adapters.models.reading import EventParser, ServerEvent, events_in
 
 STREAMS = [
     (b"data: a\n\n", [ServerEvent("", "a")]),

@@ -1,4 +1,4 @@
-"""Where a job gets a control group of its own, and where there is none."""
+"""Where a launch gets a control group of its own, and where there is none."""
 
 from __future__ import annotations
 

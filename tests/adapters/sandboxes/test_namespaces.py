@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.ready import PATIENCE
 
-from skillopt_es.adapters.sandboxes.job import Execution, Job, Limits, Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.launch import Execution, Launch, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.namespaces import Namespaces
 from skillopt_es.adapters.sandboxes.opening import open_sandbox, problem_with_confinement
 from skillopt_es.adapters.sandboxes.unconfined import Unconfined
@@ -36,13 +36,13 @@ def run(
 ) -> Execution:
     """What comes of a Python program in a sandbox."""
     here: Sandbox = sandbox()
-    job = Job(
+    launch = Launch(
         command=[here.python, "main.py"],
         files={"main.py": textwrap.dedent(code).encode(), **(files or {})},
         collect=collect,
         limits=Limits(**limits),  # type: ignore[arg-type]
     )
-    return asyncio.run(here.run(job))
+    return asyncio.run(here.run(launch))
 
 
 # What both do
@@ -70,10 +70,10 @@ def test_a_job_reads_its_files_and_gives_files_back(sandbox: type[Namespaces] | 
 def test_standard_input_reaches_the_job(sandbox: type[Namespaces] | type[Unconfined]) -> None:
     """All of it."""
     here: Sandbox = sandbox()
-    job = Job(
+    launch = Launch(
         command=[here.python, "-I", "-c", "import sys; print(len(sys.stdin.buffer.read()))"], stdin=b"x" * 1_000_000
     )
-    assert asyncio.run(here.run(job)).stdout == "1000000\n"
+    assert asyncio.run(here.run(launch)).stdout == "1000000\n"
 
 
 @pytest.mark.parametrize("sandbox", BOTH)
@@ -152,9 +152,9 @@ def test_huge_output_is_cut_in_the_middle(sandbox: type[Namespaces] | type[Uncon
 def test_files_outside_the_folder_are_refused(name: str, sandbox: type[Namespaces] | type[Unconfined]) -> None:
     """As input and as output."""
     here: Sandbox = sandbox()
-    for job in (Job(command=["true"], files={name: b""}), Job(command=["true"], collect=[name])):
+    for launch in (Launch(command=["true"], files={name: b""}), Launch(command=["true"], collect=[name])):
         with pytest.raises(SandboxError, match="not the name of a file"):
-            asyncio.run(here.run(job))
+            asyncio.run(here.run(launch))
 
 
 @pytest.mark.parametrize("sandbox", BOTH)
@@ -188,7 +188,7 @@ def test_the_environment_is_not_inherited(
 def test_a_program_that_is_not_there(sandbox: type[Namespaces] | type[Unconfined]) -> None:
     """Is an end like any other, with a word why."""
     here: Sandbox = sandbox()
-    ended = asyncio.run(here.run(Job(command=["/no/such/program"])))
+    ended = asyncio.run(here.run(Launch(command=["/no/such/program"])))
     assert not ended.well
     assert "No such file" in ended.stderr
 
@@ -350,14 +350,14 @@ def test_many_jobs_side_by_side_keep_to_themselves() -> None:
     here = Namespaces(at_once=4)
 
     async def all_of_them() -> list[Execution]:
-        jobs = [
-            Job(
+        launches = [
+            Launch(
                 command=[here.python, "-I", "-S", "-c", "import os; print(sorted(os.listdir('.')))"],
                 files={f"{n}": b""},
             )
             for n in range(12)
         ]
-        return await asyncio.gather(*map(here.run, jobs))
+        return await asyncio.gather(*map(here.run, launches))
 
     assert [ended.stdout for ended in asyncio.run(all_of_them())] == [f"['{n}']\n" for n in range(12)]
 
@@ -369,7 +369,7 @@ def test_cancelling_ends_the_job() -> None:
     marker = f"import time; time.sleep(601.{os.getpid()})"
 
     async def cancelled() -> None:
-        task = asyncio.create_task(here.run(Job(command=[here.python, "-c", marker])))
+        task = asyncio.create_task(here.run(Launch(command=[here.python, "-c", marker])))
         await asyncio.sleep(0.5)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -20,11 +20,11 @@ needs_walls = pytest.mark.skipif(not CONFINED, reason="this machine has no user 
 LOOK = """
 import asyncio, site, sys
 site.addsitedir(sys.argv[1])
-from skillopt_es.adapters.sandboxes.job import Job
+from skillopt_es.adapters.sandboxes.launch import Launch
 from skillopt_es.adapters.sandboxes.namespaces import Namespaces
 sandbox = Namespaces()
 code = "import os, sys; print(sorted(os.listdir(sys.prefix))); open('/tmp/mine', 'w').write('x')"
-print(asyncio.run(sandbox.run(Job(command=[sandbox.python, "-I", "-c", code]))))
+print(asyncio.run(sandbox.run(Launch(command=[sandbox.python, "-I", "-c", code]))))
 """
 
 

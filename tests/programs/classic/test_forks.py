@@ -180,7 +180,7 @@ def test_a_killed_fork_is_whole_or_not_there(parent: Path, monkeypatch: pytest.M
         ("gradient.minibatch_size=1", "evaluation.eval_test=false"),
     ],
 )
-@pytest.mark.parametrize("moment", [("step", 1), ("epoch", 1)])
+@pytest.mark.parametrize("moment", [("step", 1), pytest.param(("epoch", 1), marks=pytest.mark.slow)])
 def test_what_decides_can_change(parent: Path, moment: Moment, overrides: tuple[str, ...]) -> None:
     """Between two steps; all that follows is decided by the new settings, and can be derived again."""
     seq = at(parent, moment)

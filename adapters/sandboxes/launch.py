@@ -31,7 +31,7 @@ class Limits:
 
 
 @frozen(kw_only=True)
-class Job:
+class Launch:
     """A command for a fresh folder that holds only these files, some of them programs; paths are relative to it."""
 
     command: Sequence[str]
@@ -44,7 +44,7 @@ class Job:
 
 @frozen(kw_only=True)
 class Execution:
-    """How a job ended; `files` has those of the asked-for files that are there and not larger than a file may be."""
+    """How a launch ended; `files` has those of the asked-for files that are there and not larger than a file may be."""
 
     ended_by: EndedBy
     code: int
@@ -59,7 +59,7 @@ class Execution:
 
 
 class SandboxError(Exception):
-    """The job did not begin: this says nothing about the code in it. Whatever comes later is how the job ended."""
+    """The launch did not begin, which says nothing about the code in it. Whatever comes later is how it ended."""
 
 
 class Sandbox(Protocol):
@@ -72,17 +72,17 @@ class Sandbox(Protocol):
 
     @property
     def python(self) -> str:
-        """The Python interpreter that jobs can start."""
+        """The Python interpreter that launches can start."""
         ...
 
-    async def run(self, job: Job) -> Execution:
+    async def run(self, launch: Launch) -> Execution:
         """Runs it to its end or its limit; raises SandboxError when it could not be begun."""
         ...
 
 
-def checked_paths(job: Job) -> None:
+def checked_paths(launch: Launch) -> None:
     """Raises SandboxError for a file that would not be in the work folder."""
-    for name in (*job.files, *job.collect):
+    for name in (*launch.files, *launch.collect):
         path = PurePosixPath(name)
         if not name or "\0" in name or path.is_absolute() or ".." in path.parts or str(path) in {"", "."}:
             raise SandboxError(f"{name!r} is not the name of a file in the sandbox's work folder")

@@ -1,0 +1,43 @@
+"""The calls that an agent makes itself: each has a slot below its attempt's, by what it asks and how often it did."""
+
+from __future__ import annotations
+
+import hashlib
+
+from attrs import define, evolve, field
+
+from skillopt_es.engine.call_records import recorded_request
+from skillopt_es.engine.calls import Calls
+from skillopt_es.events.places import Place
+from skillopt_es.ports import ChatReply, ChatRequest
+
+
+@define
+class AgentCalls:
+    """
+    Calls of the target's model, made for its agent.
+
+    An agent that was killed midway and begins anew asks the same things: by what was asked it finds the answers that it
+    has had, in whatever order it asks. The second of two equal questions is another draw, and has a slot of its own.
+    """
+
+    calls: Calls
+    _taken: dict[str, dict[str, set[int]]] = field(factory=dict)
+
+    async def ask(self, request: ChatRequest) -> ChatReply:
+        """The answer, from the journal if it is there."""
+        digest = hashlib.sha256(recorded_request(request).text.encode()).hexdigest()[:16]
+        taken = self._taken.setdefault(request.slot, {}).setdefault(digest, set())
+        number = next(each for each in range(1, len(taken) + 2) if each not in taken)
+        taken.add(number)
+        slot = Place(request.slot).own_call(digest, number)
+        try:
+            answer = await self.calls.ask("target", evolve(request, slot=slot))
+        except BaseException:
+            taken.discard(number)  # who asks again after a failure asks the same
+            raise
+        return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, usage=answer.usage)
+
+    def over(self, slot: str) -> None:
+        """The attempt at this slot asks no more."""
+        self._taken.pop(slot, None)

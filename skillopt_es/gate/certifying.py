@@ -1,0 +1,168 @@
+"""
+The certificate of a run: when the certified skill meets fresh items beside its challenger, and how the bet is settled.
+
+The search may be as liberal as it likes; this stands apart from it and never decides what is current or best. A batch
+that nothing has met before is tried under the current skill anyway. It is tried under the certified one, too, and the
+differences are bet on. Pure: tasks and a decision from the state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+
+from attrs import evolve
+
+from skillopt_es.engine.programs import Decision, program_at
+from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.tasks import Decide, Evaluation, RunData, Task, measure, shuffled
+from skillopt_es.events.catalog import CertificateWagered, Event, RolloutCompleted
+from skillopt_es.events.places import FINAL_FRESH, Place
+from skillopt_es.events.values import Bets, Measured
+from skillopt_es.gate.bets import ENOUGH, Purse, most_wealth, next_stake, type_gains
+from skillopt_es.projections.item_results import families_of
+from skillopt_es.projections.state import AnyState, Standing
+
+
+def beside(state: AnyState, run: RunData, root: Place, batches: Sequence[Evaluation]) -> list[Evaluation]:
+    """The certified skill on the fresh items of these batches at a place; none where there is nothing to bet on."""
+    certified = state.certified
+    assert certified is not None
+    if not run.config.evaluation.certificate or not batches:
+        return []
+    challenger = batches[0].skill.hash
+    if challenger == certified.skill.hash or not _worth_betting(state, run, root, challenger):
+        return []
+    found: list[Evaluation] = []
+    for index, batch in enumerate(batches):
+        earlier = {item for each in found for item in each.items}  # an item is bet on once
+        items = tuple(item for item in state.exposure.fresh(batch.items, root) if item not in earlier)
+        if items:
+            place = root.certified.in_batch(index)
+            found.append(evolve(batch, place=place, skill=certified.skill, items=items))
+    return found
+
+
+def _worth_betting(state: AnyState, run: RunData, root: Place, challenger: str) -> bool:
+    """Whether the challenger could still win, if it won every item that nothing has met."""
+    left = len(state.exposure.fresh(run.started.splits.train, root))
+    purse, _ = _purses(state, challenger)
+    return most_wealth(purse.stake, purse.gains, left) >= ENOUGH
+
+
+def is_due(state: AnyState, root: Place) -> bool:
+    """Whether the certified skill was tried at a place and the bet is not settled."""
+    tried = any(root.certified.holds(place) for place in state.scored)
+    return tried and all(wager.place != root for wager in state.wagers)
+
+
+def closing_task(state: AnyState, run: RunData, most: int | None = None) -> Task | None:
+    """At the end of a run: the best skill against the certified one, on a batch of items that are left; or None."""
+    assert state.best is not None
+    batch = _closing_batch(state, run, state.best, run.config.train.batch_size if most is None else most)
+    opposed = [] if batch is None else beside(state, run, FINAL_FRESH, [batch])
+    if batch is not None and opposed:
+        waiting = measure(state, [batch, *opposed])
+        if waiting is not None:
+            return waiting
+    return Decide("close_certificate") if is_due(state, FINAL_FRESH) else None
+
+
+def _closing_batch(state: AnyState, run: RunData, best: Standing, size: int) -> Evaluation | None:
+    place = FINAL_FRESH.in_batch(0)
+    if place in state.scored:
+        items = tuple(state.rollouts[place])  # what it was begun with, whatever the calls that are left
+    else:
+        fresh = state.exposure.fresh(run.started.splits.train, FINAL_FRESH)
+        items = tuple(shuffled(fresh, run.config.train.seed)[:size])
+    if not items:
+        return None
+    return Evaluation(
+        place=place,
+        purpose="train",
+        split="train",
+        items=items,
+        skill=best.skill,
+        seed=run.config.train.seed,
+    )
+
+
+def wagered(state: AnyState, run: RunData, root: Place) -> CertificateWagered:
+    """The bet on what was tried at a place, settled."""
+    assert state.certified is not None
+    challenger = _tried_at(state, root)
+    pairs = _pairs(state, root)
+    gains = {item: _worth(after, run) - _worth(before, run) for item, (before, after) in pairs.items()}
+    by_item, by_type = _purses(state, challenger)
+    items, types, won = by_item.and_then(gains), None, False
+    if run.config.evaluation.gate_noise == "families" and families_of(state.types):
+        kinds = {item: after.task_type for item, (_, after) in pairs.items() if after.task_type}
+        types = by_type.and_then(type_gains(gains, kinds))
+    won = items.wealth >= ENOUGH and (types is None or types.wealth >= ENOUGH)
+    every = (*by_item.gains, *gains.values())
+    bounds = [by_item.least(items), *([] if types is None else [by_type.least(types)])]
+    return CertificateWagered(
+        place=root,
+        certified=state.certified.skill.hash,
+        challenger=challenger,
+        by_item=items,
+        by_type=types,
+        pairs=len(every),
+        gain=math.fsum(every) / len(every) if every else 0.0,
+        least=min(bound for bound in bounds if bound is not None) if won else None,
+        moved=won,
+    )
+
+
+def _tried_at(state: AnyState, root: Place) -> str:
+    """The skill of the batches at a place."""
+    batches = (rows for place, rows in state.rollouts.items() if Place(place).is_batch_at(root))
+    return next(row.skill for rows in batches for row in rows.values())
+
+
+def _pairs(state: AnyState, root: Place) -> dict[str, tuple[RolloutCompleted, RolloutCompleted]]:
+    """By item, the results under the certified skill and its challenger; what was not measured is no result."""
+    found: dict[str, tuple[RolloutCompleted, RolloutCompleted]] = {}
+    for place, rows in state.rollouts.items():
+        if not Place(place).is_batch_at(root.certified):
+            continue
+        beside: Mapping[str, RolloutCompleted] = state.rollouts.get(root / Place(place).name, {})
+        for item, before in rows.items():
+            after = beside.get(item)
+            if after is not None and isinstance(before.outcome, Measured) and isinstance(after.outcome, Measured):
+                found[item] = (before, after)
+    return found
+
+
+def _worth(row: RolloutCompleted, run: RunData) -> float:
+    assert isinstance(row.outcome, Measured)
+    return run.worth(row.outcome.hard, row.outcome.soft)
+
+
+def _purses(state: AnyState, challenger: str) -> tuple[Purse, Purse]:
+    """What was bet on this challenger so far, by item and by type; for a new one, what the last ones have left."""
+    assert state.certified is not None
+    last = state.wagers[-1] if state.wagers else None
+    if last is None or (last.certified, last.challenger) != (state.certified.skill.hash, challenger):
+        types = None if last is None else last.by_type
+        return Purse(stake=next_stake(None if last is None else last.by_item)), Purse(stake=next_stake(types))
+    same = list(takewhile(lambda each: each.challenger == challenger, reversed(state.wagers)))
+    by_type = [each.by_type for each in same if each.by_type is not None]
+    return _purse([each.by_item for each in same]), _purse(by_type) if by_type else Purse(stake=1.0)
+
+
+def _purse(bets: Sequence[Bets]) -> Purse:
+    return Purse(stake=bets[0].stake, gains=tuple(gain for each in bets for gain in each.gains.values()))
+
+
+def _wager(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
+    return wagered(state, run, program_at(state).place(state))
+
+
+def _close(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
+    return wagered(state, run, FINAL_FRESH)
+
+
+CERTIFICATE_DECISIONS: Mapping[str, Decision[object]] = {"wager": _wager, "close_certificate": _close}
+"""The decisions that a step with `beside` and the end of a run ask for."""

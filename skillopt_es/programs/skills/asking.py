@@ -1,0 +1,115 @@
+"""The question about attempts that opened the same skills: those in full, the others by name, and what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skillopt_es.engine.programs import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
+from skillopt_es.engine.tasks import RunData
+from skillopt_es.events.catalog import PatchProposed
+from skillopt_es.events.values import Minibatch, SkillTree
+from skillopt_es.ports import ChatRequest
+from skillopt_es.programs.optimizer import described, guide_section, question, without_reply
+from skillopt_es.programs.skills.planner import EditJob
+from skillopt_es.programs.skills.state import Refused, SkillsState, where_of
+from skillopt_es.replies.answers import PatchReply
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.proposals import placed_in
+from skillopt_es.replies.skill_changes import EDITS_SCHEMA, read_skill_edits
+from skillopt_es.skill.folders import files_of, ids_of, index_of, listing_of
+
+
+def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
+    """The question about one group, and how its answer is read."""
+    assert state.current is not None
+    group, tree = job.group, state.current.skill
+    step, most = where_of(state).number, run.config.optimizer.learning_rate
+
+    def read(text: str) -> PatchReply | Unusable:
+        return read_skill_edits(
+            text,
+            patch=group.id,
+            kind=group.kind,
+            support=len(group.items),
+            most=most,
+            viewed=open_now(group, tree),
+            tree=tree,
+        )
+
+    def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
+        return proposal(group, step, consulted)
+
+    return Asking(
+        request=_request(group, state, run, evidence),
+        read=placed_in(tree, read) if run.config.optimizer.ask_again else read,
+        event=answered,
+        silence_fails=True,
+    )
+
+
+def open_now(group: Minibatch, tree: SkillTree) -> tuple[str, ...]:
+    """The skills that were open and that are still there."""
+    there = ids_of(tree)
+    return tuple(skill for skill in group.viewed if skill in there)
+
+
+def proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
+    """What an answer states: its edits, or why there is none."""
+    reply = consulted.value
+    if reply is None:
+        return without_reply(group, step, consulted)
+    return PatchProposed(
+        patch=group.id,
+        step=step,
+        kind=group.kind,
+        items=group.items,
+        result="edits" if reply.edits else "nothing",
+        edits=reply.edits,
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )
+
+
+def _request(group: Minibatch, state: SkillsState, run: RunData, evidence: RecordedTexts) -> ChatRequest:
+    assert state.current is not None
+    tree, most = state.current.skill, run.config.gradient.max_trajectory_chars
+    rows = [state.rollouts[place][item] for place, item in group.attempts]
+    texts = [shown(row, evidence, most_chars=most, skill=index_of(tree), run=run) for row in rows]
+    title = "Failed" if group.kind == "failure" else "Successful"
+    opened = ", ".join(group.viewed) or "no skill"
+    return question(
+        run,
+        slot=group.id,
+        stage="analyst",
+        prompt="skills_edit",
+        sections=(
+            open_section(tree, open_now(group, tree)),
+            listing_section(tree),
+            refused_section(state.program.refused.get(group.viewed, ())),
+            guide_section(run.started.guide),
+            f"## {title} trajectories ({len(texts)}), with {opened} open\n" + "\n\n".join(texts),
+            f"At most {run.config.optimizer.learning_rate} edits.",
+        ),
+        schema=EDITS_SCHEMA,
+    )
+
+
+def open_section(tree: SkillTree, skills: Sequence[str], title: str = "Skills that were open") -> str:
+    """Every file of these skills, fenced under its path; or that there is none."""
+    files = [fenced(path, text) for skill in skills for path, text in files_of(tree, skill).items()]
+    return f"## {title}\n" + ("\n\n".join(files) or "(none)")
+
+
+def listing_section(tree: SkillTree) -> str:
+    """What the agent is shown of all skills before it opens one."""
+    return f"## Names and descriptions\n{fenced('skills', listing_of(tree) or '(there are no skills yet)')}"
+
+
+def refused_section(refused: Sequence[Refused]) -> str:
+    """What was refused for these skills, the newest first; or nothing."""
+    if not refused:
+        return ""
+    lines = [f"- step {each.step}: {described(each.edit)}\n  refused: {each.why}" for each in reversed(refused)]
+    told = fenced("refused", "\n".join(lines))
+    return f"## Updates that were refused before\nDo not give them again as they are.\n{told}"

@@ -1,0 +1,161 @@
+"""
+What comes next for a folder of skills: a pure function of the state. The same state always has the same next task.
+
+A step tries a batch, asks about attempts that opened the same skills, and has its edits judged. The last step of an
+epoch tries nothing: whoever manages the folder is asked about all of it.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from skillopt_es.engine.tasks import Decide, Evaluation, Questions, RunData, Task, fresh_evaluation, measure, selection
+from skillopt_es.engine.tasks import unmeasured as not_measured
+from skillopt_es.events.catalog import TrainingStopped
+from skillopt_es.events.places import BASELINE
+from skillopt_es.events.values import Minibatch
+from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
+from skillopt_es.programs.skills.state import SkillsState, Where, begun, where_of
+from skillopt_es.projections.trust import attempts_of, support_of
+from skillopt_es.skill.folders import ids_of, listing_of
+
+
+@frozen
+class EditJob:
+    """One question about attempts that opened the same skills."""
+
+    group: Minibatch
+
+
+@frozen
+class ManageJob:
+    """The question about the whole folder at an epoch's end."""
+
+    group: Minibatch
+
+
+def next_task(state: SkillsState, run: RunData) -> Task | None:
+    """The next thing to do, or None when the run is complete."""
+    if state.completed is not None:
+        return None
+    if run.started.skill.hash not in state.measured:
+        return measure(state, [selection(run, BASELINE, run.started.skill)])
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
+    if state.stopped is not None or state.steps_done >= run.started.total_steps:
+        return final_task(state, run)
+    return _training_task(state, run)
+
+
+def _training_task(state: SkillsState, run: RunData) -> Task:
+    where = where_of(state)
+    if not begun(state) and stop(state, run) is not None:
+        return Decide("stop")
+    if state.program.epoch is None or state.program.epoch.epoch != where.epoch:
+        return Decide("plan_epoch")
+    return _step_task(state, run, where)
+
+
+def stop(state: SkillsState, run: RunData) -> TrainingStopped | None:
+    """Why no further step is begun: the score is reached, or too many steps have brought nothing."""
+    assert state.best is not None
+    train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
+    if train.target_score is not None and value is not None and value >= train.target_score:
+        return TrainingStopped(
+            step=done, reason="target_score", best_value=value, since=since, limit=train.target_score
+        )
+    if train.patience is not None and done - since >= train.patience:
+        return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
+    return None
+
+
+def _step_task(state: SkillsState, run: RunData, where: Where) -> Task:
+    program = state.program
+    if program.groups is None:
+        rollouts = None if where.managing else measure(state, _batch(state, where))
+        return rollouts or Decide("plan_management" if where.managing else "plan_groups")
+    job = ManageJob if where.managing else EditJob
+    waiting = tuple(job(group) for group in program.groups if group.id not in program.patches)
+    if waiting:
+        return Questions(waiting)
+    results = [patch.result for patch in program.patches.values()]
+    if results and all(result == "failed" for result in results):
+        return Decide("pause_for_optimizer")
+    if not program.edits:
+        broken = any(result in ("unusable", "failed") for result in results)
+        return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+    if state.built is None:
+        return Decide("build")
+    return _gate_task(state, run, where)
+
+
+def _batch(state: SkillsState, where: Where) -> list[Evaluation]:
+    assert state.current is not None
+    assert state.program.epoch is not None
+    batch = state.program.epoch.batches[where.index]
+    if not batch.items:  # all of them may have been retracted
+        return []
+    return [
+        Evaluation(
+            place=where.place.in_batch(0),
+            purpose="train",
+            split="train",
+            items=batch.items,
+            skill=state.current.skill,
+            seed=batch.seed,
+        )
+    ]
+
+
+def _gate_task(state: SkillsState, run: RunData, where: Where) -> Task:
+    assert state.built is not None
+    if state.built.candidate.hash == state.built.parent:
+        return Decide("skip:unchanged")
+    if over_cap(state, run):
+        return Decide("skip:too_large")
+    if untrusted_parts(state, run):
+        return Decide("skip:untrusted_only")
+    if run.config.evaluation.use_gate:
+        drawing = draw_task(state, gate_run(state, run), candidate_contest(state))
+    else:
+        drawing = measure(state, not_measured(state, run, [(where.place.gate, state.built.candidate)]))
+    return drawing or Decide("gate_candidate")
+
+
+def gate_run(state: SkillsState, run: RunData) -> RunData:
+    """The run with the rule for the open step: at an epoch's end a simpler folder need not be a better one."""
+    if not where_of(state).managing:
+        return run
+    evaluation = evolve(run.config.evaluation, gate_rule=run.config.skills.manage_gate_rule)
+    return evolve(run, config=evolve(run.config, evaluation=evaluation))
+
+
+def over_cap(state: SkillsState, run: RunData) -> str:
+    """Which bound the candidate breaks; empty for none. What was over it before may stay as it is, but not grow."""
+    assert state.built is not None
+    assert state.current is not None
+    candidate, current, skills = state.built.candidate, state.current.skill, run.config.skills
+    many, listed = len(ids_of(candidate)), len(listing_of(candidate))
+    if many > max(skills.most_skills, len(ids_of(current))):
+        return f"{many} skills, and skills.most_skills is {skills.most_skills}"
+    if listed > max(skills.most_listed, len(listing_of(current))):
+        return f"names and descriptions have {listed} characters, and skills.most_listed is {skills.most_listed}"
+    return too_large(run, candidate)
+
+
+def untrusted_parts(state: SkillsState, run: RunData) -> str:
+    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
+    if not run.config.evaluation.no_untrusted_only or state.built is None:
+        return ""
+    origins = {edit.id: edit.origins for edit in state.program.edits}
+    applied = [report.edit for report in state.built.reports if report.status.startswith("applied")]
+    doubtful = [
+        name
+        for name in applied
+        if support_of(
+            state.rollouts[at][item].trust for at, item in attempts_of(origins[name], state.program.groups or ())
+        )
+        == "untrusted"
+    ]
+    return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""

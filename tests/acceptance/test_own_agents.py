@@ -1,0 +1,254 @@
+"""Agents of one's own, each from the page in an empty folder: tried by the doctor, trained, killed and gone on with."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.agent_page import RULE, fragments, teacher, write_page
+from support.desk import Desk
+from support.model_server import Answer, ModelServer
+from support.project import told
+from support.ready import PATIENCE
+
+from skillopt_es.events.verify import verify
+
+WAYS = {"python": "", "node": "node", "shell": "jq", "http": ""}
+
+
+@pytest.fixture
+def optimizer() -> Iterator[ModelServer]:
+    """The model that improves the skill."""
+    with ModelServer(teacher) as server:
+        yield server
+
+
+@pytest.fixture
+def page(tmp_path: Path, optimizer: ModelServer) -> Desk:
+    """The files of the page, typed into an empty folder."""
+    write_page(tmp_path, optimizer.base_url)
+    return Desk(tmp_path, {"OPENAI_API_KEY": "sk-of-the-optimizer-0123456789"})
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[Callable[[], int]]:
+    """Starts the page's server, at a port that is free here."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> int:
+        with closing(socket.create_server(("127.0.0.1", 0))) as free:
+            number: int = free.getsockname()[1]
+        code = (tmp_path / "server.py").read_text().replace("8000", str(number))
+        (tmp_path / "server.py").write_text(code)
+        started.append(subprocess.Popen([sys.executable, "server.py"], cwd=tmp_path, stderr=subprocess.DEVNULL))
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                socket.create_connection(("127.0.0.1", number)).close()
+            except OSError:
+                time.sleep(0.01)
+            else:
+                break
+        return number
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait(PATIENCE)
+
+
+def settings(way: str, port: Callable[[], int]) -> list[str]:
+    """What the page says to change for each way."""
+    if way == "python":
+        return []
+    kind = "http" if way == "http" else "command"
+    said = dict(fragments()[kind])
+    if way == "shell":
+        said["target_command"] = ["./agent.sh"]
+    if way == "http":
+        said["target_url"] = said["target_url"].replace("8000", str(port()))
+    return [f"--set=model.{key}={value}" for key, value in said.items()]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_agent_of_the_page_gets_to_a_trained_skill(way: str, page: Desk, port: Callable[[], int]) -> None:
+    """Two commands and no name of a model; what it did is what the optimizer is shown."""
+    if WAYS[way] and shutil.which(WAYS[way]) is None:
+        pytest.skip(f"{WAYS[way]} is not installed here")
+    chosen = settings(way, port)
+    tried = page.run("doctor", "config.yaml", *chosen)
+    assert tried.code == 0, tried.out + tried.err
+    assert "'I do not know'" in tried.out
+    done = page.run("run", "config.yaml", "--run", "one", "--json", *chosen)
+    assert done.code == 0, done.err
+    assert done.json["best"]["value"] == 1.0
+    assert RULE in (page.folder / "runs" / "one" / "best" / "SKILL.md").read_text()
+    assert page.run("replay", "one", "--check").code == 0
+
+
+SLOW = """
+import time
+from pathlib import Path
+from typing import Any
+
+def answer(task):
+    with Path("begun.txt").open("a") as begun:
+        begun.write(f"{task.item} {task.seed}\\n")
+    time.sleep(0.05)
+    words = task.task.split()
+    return {"answer": words[-1] if "last word" in task.skill.text else "?", "steps": [f"seed {task.seed}"]}
+"""
+
+
+def test_a_run_killed_in_the_middle_of_attempts_ends_as_an_undisturbed_one(page: Desk, optimizer: ModelServer) -> None:
+    """What was answered is not asked again: only attempts in flight are made once more, with the same seed."""
+    (page.folder / "my_agent.py").write_text(SLOW)
+    begun = page.folder / "begun.txt"
+    assert page.run("run", "config.yaml", "--run", "whole", "--quiet", "--set=env.workers=2").code == 0
+    attempts = Counter(begun.read_text().splitlines())
+    begun.unlink()
+    with page.start("run", "config.yaml", "--run", "killed", "--quiet", "--set=env.workers=2") as running:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and not (begun.exists() and len(begun.read_text().splitlines()) > 7):
+            time.sleep(0.01)
+        running.send(signal.SIGKILL)
+    assert page.run("resume", "killed", "--quiet").code == 0
+    again = Counter(begun.read_text().splitlines()) - attempts
+    assert set(Counter(begun.read_text().splitlines())) == set(attempts)
+    assert again.total() <= 4  # two workers: what was in flight, and what was answered but not yet on disk
+    assert told(page.folder / "runs" / "killed") == told(page.folder / "runs" / "whole")
+
+
+# --- agents that ask a model themselves ------------------------------------------------------------------------------
+
+MODEL = "gpt-4.1-mini"
+TALKS = """
+import json
+from urllib.request import ProxyHandler, Request, build_opener
+
+def ask(task, text):
+    skill = {"role": "system", "content": task.skill.text}
+    body = {"model": task.gateway.model, "messages": [skill, {"role": "user", "content": text}], "max_tokens": 50}
+    headers = {"Authorization": f"Bearer {task.gateway.api_key}", "Content-Type": "application/json"}
+    request = Request(f"{task.gateway.base_url}/chat/completions", json.dumps(body).encode(), headers)
+    with build_opener(ProxyHandler({})).open(request) as reply:
+        return json.load(reply)["choices"][0]["message"]["content"]
+
+def answer(task):
+    with open("begun.txt", "a") as begun:
+        begun.write(task.item + chr(10))
+    plan = ask(task, f"Plan: {task.task}")
+    ask(task, f"Check: {plan}")
+    return ask(task, task.task)
+"""
+
+
+class Models:
+    """Both models at one address: the optimizer's knows the rule, the agent's follows it, and takes its time."""
+
+    def __init__(self) -> None:
+        self.server = ModelServer(self.answer)
+        self.delay = 0.0
+
+    def answer(self, body: Any, headers: Mapping[str, str]) -> Answer:
+        """The answer of whichever model is asked."""
+        if body["model"] != MODEL:
+            return teacher(body, headers)
+        skill, asked = body["messages"][0]["content"], body["messages"][-1]["content"]
+        said = asked.split()[-1] if RULE in skill or asked.startswith(("Plan", "Check")) else "I do not know"
+        return Answer(text=said, delay=self.delay)
+
+    @property
+    def asked(self) -> Counter[str]:
+        """What the agent's model was asked, and how often."""
+        bodies = [request.body for request in self.server.requests if request.body["model"] == MODEL]
+        return Counter(str(body["messages"]) for body in bodies)
+
+
+@pytest.fixture
+def models() -> Iterator[Models]:
+    """The endpoint."""
+    found = Models()
+    with found.server:
+        yield found
+
+
+@pytest.fixture
+def behind(tmp_path: Path, models: Models) -> Desk:
+    """A project whose agent asks its model three things, one after another, through the gateway."""
+    said = dict(fragments()["gateway"]) | {"target_backend": "python:my_agent.py:answer", "target_command": None}
+    said |= {"target_base_url": models.server.base_url, "optimizer": "a-strong-model"}
+    write_page(tmp_path, models.server.base_url, **said)
+    (tmp_path / "my_agent.py").write_text(TALKS)
+    return Desk(tmp_path, {"OPENAI_API_KEY": KEY})
+
+
+KEY = "sk-of-the-provider-0123456789abcdef"
+
+
+@pytest.mark.parametrize("caller", ["caller.js", "caller.py"])
+def test_a_caller_of_the_page_gets_to_a_trained_skill(caller: str, behind: Desk, models: Models) -> None:
+    """Its model sees the provider's key, it does not; each of its calls is in the journal, with its tokens."""
+    if caller.endswith(".js") and shutil.which("node") is None:
+        pytest.skip("node is not installed here")
+    chosen = ["--set=model.target_backend=python:caller.py:answer"]
+    if caller.endswith(".js"):
+        chosen = ["--set=model.target_backend=command", '--set=model.target_command=["node","caller.js"]']
+        code = (behind.folder / caller).read_text()
+        (behind.folder / caller).write_text(f"if (process.env.OPENAI_API_KEY === '{KEY}') process.exit(9);\n{code}")
+    tried = behind.run("doctor", "config.yaml", *chosen)
+    assert tried.code == 0, tried.out + tried.err
+    done = behind.run("run", "config.yaml", "--run", "one", "--json", *chosen)
+    assert done.code == 0, done.err
+    assert done.json["best"]["value"] == 1.0
+    keys = {r.headers["authorization"] for r in models.server.requests if r.body["model"] == MODEL}
+    assert keys == {f"Bearer {KEY}"}
+    target = behind.run("usage", "one", "--json").json["by_role"]["target"]
+    assert target["output_tokens"] == 3 * (models.asked.total() - 1)  # the doctor's own call is in no journal
+    assert target["output_unreported_calls"] == 0
+    assert behind.run("replay", "one", "--check").code == 0
+
+
+def test_calls_of_a_killed_attempt_are_found_again(behind: Desk, models: Models) -> None:
+    """Killed between an agent's calls: what it had asked is not paid again, and all ends as if nothing had been."""
+    assert behind.run("run", "config.yaml", "--run", "whole", "--quiet", "--set=env.workers=2").code == 0
+    undisturbed = models.asked
+    models.server.requests.clear()
+    models.delay = 0.03
+    with behind.start("run", "config.yaml", "--run", "killed", "--quiet", "--set=env.workers=2") as running:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and models.asked.total() < 20:
+            time.sleep(0.005)
+        running.send(signal.SIGKILL)
+    models.delay = 0.0
+    assert behind.run("resume", "killed", "--quiet").code == 0
+    assert set(models.asked) == set(undisturbed)
+    assert (models.asked - undisturbed).total() <= 4  # two workers: in flight, or answered and not yet on disk
+    assert told(behind.folder / "runs" / "killed") == told(behind.folder / "runs" / "whole")
+    assert verify(behind.folder / "runs" / "killed").ok
+
+
+def test_a_budget_ends_in_the_middle_of_an_attempt(behind: Desk, models: Models) -> None:
+    """The call that does not fit is not made, its attempt has no result, and a higher limit goes on from there."""
+    assert behind.run("run", "config.yaml", "--run", "whole", "--quiet").code == 0
+    undisturbed = models.asked
+    models.server.requests.clear()
+    most = ("--run", "one", "--max-tokens", "2400", "--set=env.workers=1")
+    paused = behind.run("run", "config.yaml", *most)
+    assert paused.code == 3, paused.err
+    assert "budget.max_tokens" in paused.out + paused.err
+    assert 0 < models.asked.total() < undisturbed.total()
+    assert behind.run("usage", "one", "--json").json["total"]["failed"] == 0
+    done = behind.run("resume", "one", "--max-tokens", "10000000", "--quiet")
+    assert done.code == 0, done.err
+    assert models.asked == undisturbed
