@@ -31,6 +31,7 @@ from skillopt_es.events.values import (
     LostCall,
     Minibatch,
     NoteReport,
+    Order,
     Outcome,
     Pair,
     PatchSource,
@@ -151,10 +152,29 @@ class RunPaused(Event):
 
     VERSION: ClassVar[int] = 2
 
-    reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget"]
+    reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget", "asked"]
     message: str
     hint: str = ""
     key: str = ""
+
+
+@frozen(kw_only=True)
+class RunSteered(Event):
+    """
+    Somebody steered the run while it was open: the order, `by` whom and why; it holds from here on.
+
+    `name` tells orders apart. `text` is a hint for those who propose edits, a line of the skill that is pinned (no edit
+    may take it away), unpinned or struck, or the hash of the candidate that is taken or refused by hand. `settings` are
+    limits of the budget. `skill` is the current skill without the line that was struck.
+    """
+
+    name: str
+    order: Order
+    by: str
+    why: str
+    text: str = ""
+    settings: tuple[Setting, ...] = ()
+    skill: SkillTree | None = None
 
 
 @frozen(kw_only=True)
@@ -489,7 +509,7 @@ class TrainingStopped(Event):
     """
 
     step: int
-    reason: Literal["patience", "target_score", "no_progress", "budget"]
+    reason: Literal["patience", "target_score", "no_progress", "budget", "order"]
     best_value: float | None
     since: int
     limit: float | None = None
@@ -605,6 +625,7 @@ CATALOG: tuple[type[Event], ...] = (
     EvidenceRetracted,
     TextsErased,
     RunPaused,
+    RunSteered,
     EpochPlanned,
     RolloutCompleted,
     SkillScored,

@@ -46,6 +46,8 @@ Priority = Literal["high", "medium", "low"]
 PatchSource = Literal["failure", "success"]
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
+Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse"]
+"""What somebody may ask of a run that is open."""
 GateRule = Literal["strict", "confirm", "paired", "no_loss"]
 DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]

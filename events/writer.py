@@ -75,6 +75,7 @@ class RunWriter:
         self.journal = Journal(self.log.reader)
         self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._closed = False
+        # One thread, so that commits come in the order in which they were asked for.
         self._thread = Thread(target=self._work, name=f"log of {self.log.run.name}", daemon=True)
         self._thread.start()
 
@@ -131,6 +132,7 @@ class RunWriter:
 
         Raises WrongExpectedSeq, and writes nothing, when the log is elsewhere. `texts` become blobs with the events.
         """
+        # On the caller's thread: the writer's thread should be back at the disk soon.
         encoded = [encode(event) for event in events]
         known = self._store.known
         lifted = (blob for event in encoded for blob in event.blobs)

@@ -31,6 +31,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    RunSteered,
     SealedTestOpened,
     SkillScored,
     SlowUpdateApplied,
@@ -78,7 +79,7 @@ def takes(event: Event) -> tuple[str, ...]:
             return ("current", "best", "certified")
         case CandidateGated(verdict=verdict) | SlowUpdateApplied(verdict=verdict):
             return (*(("current",) if verdict.taken else ()), *(("best",) if verdict.new_best else ()))
-        case AppendixWritten() | GapFound(skill=SkillTree()):
+        case AppendixWritten() | GapFound(skill=SkillTree()) | RunSteered(skill=SkillTree()):
             return ("current",)
         case BestPromoted():
             return ("best",)
@@ -113,6 +114,7 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
     )
     if verdict.taken:
         assert state.built is not None
+        # A text that is taken was measured: without a gate, too, or its score would be unknown.
         measured = state.measured[event.candidate]
         origin = Origin(kind="step", step=event.step)
         standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
@@ -157,6 +159,7 @@ def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:
 def _promoted(state: RunState[S], event: BestPromoted) -> RunState[S]:
     assert state.current is not None
     measured = state.measured[event.skill]
+    # Of the current one: promoting changes its rank, not where it comes from.
     standing = replace(state.current, score=measured.stated, value=measured.value, stale_from="")
     return placed(state, current=standing, best=standing)  # one text has one score
 
@@ -245,7 +248,9 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
     return replace(
         state,
         rollouts={
-            place: done if place in state.scored else _without(done, again) for place, done in state.rollouts.items()
+            # A sum that is recorded stays: trying its items again would leave two truths.
+            place: done if place in state.scored else _without(done, again)
+            for place, done in state.rollouts.items()
         },
         partial={
             key: replace(begun, rows={item: row for item, row in begun.rows.items() if not again(row)})
@@ -266,6 +271,32 @@ def _without(done: RolloutsByItem, again: Callable[[RolloutCompleted], bool]) ->
 
 def _paused(state: RunState[S], event: RunPaused) -> RunState[S]:
     return replace(state, status="paused", paused=event)
+
+
+def _steered(state: RunState[S], event: RunSteered) -> RunState[S]:
+    """An order holds from here on; a line that is struck leaves a text that has no score unless it was measured."""
+    before = state.steering
+    steering = replace(before, orders=before.orders | {event.name})
+    match event.order:
+        case "hint":
+            steering = replace(steering, hints=(*before.hints, event.text))
+        case "pin":
+            steering = replace(steering, pins=(*before.pins, event.text))
+        case "unpin":
+            steering = replace(steering, pins=tuple(pin for pin in before.pins if pin != event.text))
+        case "stop":
+            steering = replace(steering, stop=True)
+        case "take" | "refuse" as hand:
+            steering = replace(steering, by_hand={**before.by_hand, event.text: hand})
+        case "pause" | "budget" | "strike":
+            pass
+    overrides = {**state.overrides, **{setting.key: setting.value for setting in event.settings}}
+    state = replace(state, steering=steering, overrides=overrides)
+    if event.skill is None:
+        return state
+    measured = state.measured.get(event.skill.hash)
+    origin = Origin(kind="struck", step=state.steps_done)
+    return placed(state, current=standing_of(event.skill, measured, origin=origin, step=state.steps_done))
 
 
 def with_rollouts(state: RunState[S], events: Sequence[RolloutCompleted]) -> RunState[S]:
@@ -401,6 +432,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     RunForked: _forked,
     EvidenceRetracted: _retracted,
     RunPaused: _paused,
+    RunSteered: _steered,
     SkillScored: _scored,
     TrainingStopped: _stopped,
     SealedTestOpened: _opened,

@@ -2,7 +2,8 @@
 The tree of skills of a run: which text came from which, how it was judged, and which one is the best.
 
 A node is one text at the moment it was made: the initial skill, a candidate, guidance at an epoch's end, reminder
-notes written after a verdict. Its parent is the text that was current when it was made.
+notes written after a verdict, the current text without a line that somebody struck. Its parent is the text that was
+current when it was made.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from skillopt_es.events.catalog import (
     Recorded,
     RunForked,
     RunStarted,
+    RunSteered,
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
@@ -30,7 +32,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import TAKEN, Decided, GateVerdict
 from skillopt_es.projections.core import moved
 
-Kind = Literal["initial", "candidate", "guidance", "notes"]
+Kind = Literal["initial", "candidate", "guidance", "notes", "struck"]
 Verdict = Literal[Decided, "", "too_large", "untrusted_only", "no_edit_chosen", "written"]
 
 
@@ -213,6 +215,17 @@ def _noted(growing: _Growing, event: Event, seq: int) -> None:
     growing.held = moved(growing.held, event, name)
 
 
+def _steered(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, RunSteered)
+    if event.skill is None:
+        return
+    name = f"struck at event {seq}"
+    step = max((node.step for node in growing.nodes.values() if node.step is not None), default=0)
+    _grow(growing, Node(name=name, kind="struck", skill=event.skill.hash, parent=growing.current, seq=seq, step=step,
+                        verdict="written"))  # fmt: skip
+    growing.held = moved(growing.held, event, name)
+
+
 def _promoted(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, BestPromoted)
     name = growing.current
@@ -230,6 +243,7 @@ _HANDLERS = {
     RunStarted: _started,
     RunForked: _forked,
     EvidenceRetracted: _retracted,
+    RunSteered: _steered,
     SkillScored: _scored,
     CandidateBuilt: _built,
     CandidateGated: _gated,

@@ -36,7 +36,7 @@ from skillopt_es.projections.seal import Looks
 RolloutsByItem = Ledger[str, RolloutCompleted]
 
 
-Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "unknown"]
+Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "struck", "unknown"]
 
 
 @frozen(kw_only=True)
@@ -56,6 +56,8 @@ class Origin:
                 return f"step_{self.step:04d}"
             case "appendix":
                 return f"appendix_step_{self.step:04d}"
+            case "struck":
+                return f"struck_after_step_{self.step:04d}"
             case "unknown":
                 return f"unknown_{self.place}"
             case _:
@@ -148,6 +150,21 @@ def stated_score(known: Standing | Measurement | None) -> Score | None:
 
 
 @frozen(kw_only=True)
+class Steering:
+    """
+    What people have ordered, by the names of their orders: hints, pinned lines, that training is to end.
+
+    `by_hand` is what becomes of a candidate (by hash), whatever the rule says of it.
+    """
+
+    orders: frozenset[str] = frozenset()
+    hints: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    stop: bool = False
+    by_hand: Mapping[str, Literal["take", "refuse"]] = field(factory=dict)
+
+
+@frozen(kw_only=True)
 class Counts:
     """How often what happened."""
 
@@ -194,6 +211,7 @@ class RunState(Generic[S_co]):
     exposure: Exposure = field(factory=Exposure)
     wagers: tuple[CertificateWagered, ...] = ()
     counts: Counts = field(factory=Counts)
+    steering: Steering = field(factory=Steering)
     imported: RunImported | None = None
     forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()

@@ -31,6 +31,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    RunSteered,
     SealedTestOpened,
     SkillScored,
     SlowUpdateApplied,
@@ -110,6 +111,7 @@ class Summary:
     retracted: tuple[EvidenceRetracted, ...] = ()
     erased: tuple[TextsErased, ...] = ()
     gaps: tuple[GapFound, ...] = ()
+    steered: tuple[RunSteered, ...] = ()
 
     @property
     def is_evaluation(self) -> bool:
@@ -188,6 +190,11 @@ def _paused(summary: Summary, event: RunPaused) -> Summary:
     return evolve(
         summary, status="paused", paused=event.message, pause=event.reason, pause_key=event.key, hint=event.hint
     )
+
+
+def _steered(summary: Summary, event: RunSteered) -> Summary:
+    summary = evolve(summary, steered=(*summary.steered, event))
+    return summary if event.skill is None else _placed(summary, event, Holder(skill=event.skill.hash))
 
 
 def _planned(summary: Summary, event: EpochPlanned) -> Summary:
@@ -375,6 +382,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     EvidenceRetracted: lambda summary, event: evolve(summary, retracted=(*summary.retracted, event)),
     TextsErased: lambda summary, event: evolve(summary, erased=(*summary.erased, event)),
     RunPaused: _paused,
+    RunSteered: _steered,
     EpochPlanned: _planned,
     SkillScored: _scored,
     PatchProposed: _proposed,

@@ -43,6 +43,13 @@ for _number, _usual in (
         signal.signal(_number, _usual)
 
 
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One more than there are processors: many a test waits, for a limit to pass or a process to end."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ or not hasattr(os, "sched_getaffinity"):
+        return None  # somebody else decides
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is imported and collected stays to the end: nobody looks for garbage in it, in no test and in no fork."""

@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     GapFound,
     Recorded,
     RunStarted,
+    RunSteered,
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
@@ -38,7 +39,7 @@ from skillopt_es.skill.alignment import Change, Origin, align, carried, changes,
 from skillopt_es.skill.appendix import clean_note
 from skillopt_es.skill.edits import apply_edits
 
-BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted")
+BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted", "RunSteered")
 """The events that a text's lines come from."""
 
 Kind = Literal["initial", "edit", "rewrite", "notes", "guidance", "unknown"]
@@ -147,6 +148,8 @@ def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
             chain = walk.chains.chains[event.step]
             maker = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
             walk.take(event, _noted(_aligned(walk.current, event.skill, maker), maker, chain))
+        case RunSteered() as event if event.skill is not None:  # lines only go, and those that stay keep their makers
+            walk.take(event, _aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq)))
         case GapFound() as event if event.skill is not None:
             walk.take(event, _aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq, step=event.step)))
 

@@ -41,6 +41,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    RunSteered,
     SealedTestOpened,
     TextsErased,
     skills_in,
@@ -54,6 +55,7 @@ from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.sessions.wiring import REAL_WORLD
+from skillopt_es.skill.pins import without_line
 
 
 async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | None = None) -> CheckReport:
@@ -179,14 +181,7 @@ class _Walk:
             self.coming.clear()
             return self._compared(recorded, {"look": self.state.looks.count + 1})
         if self._is_evidence(event):
-            self.coming.clear()  # a writer stopped or took over: the next one plans anew
-            self._fold(event)
-            if isinstance(event, RunResumed) and event.overrides:
-                self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
-            if isinstance(event, EvidenceRetracted):
-                assert self.state.started is not None
-                self.run = changed(self.run, started=self.state.started)
-            return None
+            return self._from_outside(recorded)
         if self.state.status == "paused":
             return mismatch(recorded, "follows a pause without a RunResumed")
         try:
@@ -247,6 +242,22 @@ class _Walk:
             case derived:
                 return self._derived(recorded, derived)
 
+    def _from_outside(self, recorded: Recorded) -> Mismatch | None:
+        """What only the outside world can say, folded; of an order, what it leaves follows from it."""
+        event, current = recorded.event, self.state.current
+        if isinstance(event, RunSteered) and event.skill is not None:
+            assert current is not None
+            if event.skill != without_line(current.skill, event.text):
+                return mismatch(recorded, "says that another text is left once the line is struck")
+        self.coming.clear()  # a writer stopped, took over or was told something: what comes next is planned anew
+        self._fold(event)
+        if (isinstance(event, RunResumed) and event.overrides) or isinstance(event, RunSteered):
+            self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
+        if isinstance(event, EvidenceRetracted):
+            assert self.state.started is not None
+            self.run = changed(self.run, started=self.state.started)
+        return None
+
     def _is_evidence(self, event: Event) -> bool:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
@@ -255,7 +266,9 @@ class _Walk:
             return True
         if isinstance(event, EvidenceRetracted):
             return self.state.forked is not None and not self.program.under_way(self.state)
-        outside = ("interrupt", "error", "handoff", "budget")
+        if isinstance(event, RunSteered):
+            return self.state.status == "running"
+        outside = ("interrupt", "error", "handoff", "budget", "asked")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
     async def _next(self) -> Unit | Event | None:

@@ -20,7 +20,8 @@ from skillopt_es.runs.snapshot import counted_verdicts
 from skillopt_es.skill.frontmatter import is_name
 
 # 130 is what shells say of Ctrl-C; 3 means that nothing is wrong, and the run waits for somebody.
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3,
+           "asked": 3}  # fmt: skip
 
 
 def print_outcome(state: AnyState, folder: Path, *, as_json: bool) -> int:
@@ -46,7 +47,7 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
         case "budget":
             hint = f"`skillopt-es {resuming(folder, pause.key)}` continues with a higher limit"
             tell("paused", Toned("paused:", "unsure"), f" {pause.message}", hint=hint, reason=pause.reason)
-        case "interrupt":
+        case "interrupt" | "asked":
             tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
         case _:
             print_error(pause.message, f"when the cause is gone, {resume_hint(folder)}")
@@ -226,7 +227,7 @@ def steps_after(folder: Path, *, reason: str, key: str, hint: str) -> list[tuple
             return [asked, (command, "when it is answered")]
         case "budget":
             return [(command, "with a higher limit")]
-        case "interrupt":
+        case "interrupt" | "asked":
             return [(command, "")]
         case _:
             return [(command, f"first: {hint}" if hint else "when the cause is gone")]

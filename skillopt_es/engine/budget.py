@@ -228,7 +228,7 @@ class Purse:
         self.tariffs = tariffs
         self._currency = currency
         self._unreported = unreported
-        self._late = late
+        self.late = late
         self._stopping = stopping
         self._note = note
         self._queue: deque[_Waiting] = deque()
@@ -291,6 +291,11 @@ class Purse:
                 self._serve()  # what was set aside is free again for who waits
             raise
 
+    def limit(self, caps: Caps) -> None:
+        """Other limits from here on; who waits may fit now."""
+        self.ledger.caps = caps
+        self._serve()
+
     def leave(self) -> None:
         """A try is over."""
         self.in_flight -= 1
@@ -317,7 +322,7 @@ class Purse:
             if first.let.done():  # told just now, or cancelled while it waited
                 self._queue.popleft()
                 continue
-            self.reached = self.reached or self._late()
+            self.reached = self.reached or self.late()
             lacking = bool(self.ledger.lacks(first.more))
             if not self.reached and not self.in_flight and lacking and not first.ahead:
                 self.reached = self._why(first)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -22,18 +22,20 @@ from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.programs import Asking, Consulted, Program, evolve, program_of
 from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
+from skillopt_es.engine.steering import NoOrders, Orders, event_of, is_due
 from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, RunData, Task, score
-from skillopt_es.errors import BackendError, Divergence, Interrupted
+from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef
+from skillopt_es.events.values import CallRef, Json
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import AsyncCall, CallFailed, ChatRequest, Executor, Message, Unanswered
 from skillopt_es.projections.state import AnyState
 from skillopt_es.replies.json_reader import Unusable
 
 # How many batches the state may be ahead of the disk.
+# One was not enough: with 64 workers a run took 1.14 times the ideal, with eight 1.11.
 _MOST_AHEAD = 8
 
 
@@ -80,7 +82,11 @@ class Trainer:
         stopping: Callable[[], bool],
         reached: Callable[[], Reached | None] = lambda: None,
         ahead: Ahead | None = None,
+        orders: Orders | None = None,
+        limited: Callable[[Mapping[str, Json]], None] = lambda settings: None,
     ) -> None:
+        self._orders = NoOrders() if orders is None else orders
+        self._limited = limited
         self._ahead = ahead
         self._log = log
         self._head = head
@@ -97,7 +103,7 @@ class Trainer:
         """Goes on until the run is complete or paused; an error that stops the run is recorded and raised."""
         try:
             while self.state.status == "running":
-                task = self._program.next_task(self.state, self._run)
+                task = await self._next()
                 if task is None:
                     break
                 await self._perform(task)
@@ -107,8 +113,10 @@ class Trainer:
                 elif self._stopping() and self.state.status == "running":
                     raise Interrupted("stopped as asked; everything that was answered is recorded")
         except Interrupted as interrupted:
-            await self._pause("interrupt", interrupted.message)
-            raise
+            if not self._orders.pausing():
+                await self._pause("interrupt", interrupted.message)
+                raise
+            await self._steered()  # nobody was interrupted: a pause was ordered, and calls were told so
         except Unanswered as waiting:
             await self._pause("handoff", waiting_for(waiting.questions))
         except (BackendError, Divergence) as error:
@@ -121,6 +129,31 @@ class Trainer:
             await self.settled()
             await self._log.anchor()
         return self.state
+
+    async def _next(self) -> Task | None:
+        """What the program wants next, once what people have ordered is followed; nothing where that was a pause."""
+        await self._steered()
+        return self._program.next_task(self.state, self._run) if self.state.status == "running" else None
+
+    async def _steered(self) -> None:
+        """Follows what was ordered, each order once; one that is not due yet waits on."""
+        for asked in self._orders.waiting():
+            if self.state.status != "running":
+                return
+            if asked.name not in self.state.steering.orders:
+                if not is_due(asked, self.state):
+                    continue
+                try:
+                    event = event_of(asked, self.state)
+                    if asked.settings:
+                        self._limited(asked.settings)
+                except ConfigError as refused:
+                    self._orders.refused(asked.name, f"{refused}{f'; {refused.hint}' if refused.hint else ''}")
+                    continue
+                pause = RunPaused(reason="asked", message=f"{asked.by} asked for it: {asked.why}")
+                await self.append([event, pause] if asked.order == "pause" else [event])
+                await self.settled()
+            self._orders.followed(asked.name)
 
     async def _perform(self, task: Task) -> None:
         for observer in self._observers:
@@ -233,6 +266,7 @@ def _question(program: Program[Any], job: object, state: AnyState, run: RunData,
     """One question to the optimizer, ready to be asked."""
 
     async def ask() -> Event:
+        # Built only now: its texts are large, and of many questions only as many as there are workers are open.
         asking = program.questions[type(job)](job, state, run, ports.evidence)
         return asking.event(await consult(ports.calls, asking, again=run.config.optimizer.ask_again))
 
@@ -257,6 +291,7 @@ async def consult(calls: Calls, asking: Asking[V], *, again: bool) -> Consulted[
         except CallFailed as failure:
             outage = failure.kind not in _ITS_OWN_FAULT or (asking.silence_fails and failure.kind in _SILENT)
             return Consulted(value=None, failed=outage, why=f"{failure.kind}: {failure.message}", calls=made)
+        # Also a useless answer was paid for: its event names both calls.
         made = (*made, answer.ref)
         found = _CUT if answer.finish == "length" else asking.read(answer.text)
         if not isinstance(found, Unusable):

@@ -27,7 +27,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Json, Purpose
+from skillopt_es.events.values import CallRef, Json, Order, Purpose
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections import core
 from skillopt_es.projections.state import AnyState, RunState
@@ -180,6 +180,7 @@ class Program(Generic[S]):
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
+    `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     One that `trains_folder` begins with a folder of skills, not with one skill.
     """
@@ -206,6 +207,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
+    heeds: frozenset[Order] = frozenset({"pause", "budget"})
     trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:
@@ -237,6 +239,7 @@ def program_named(name: str, place: str = "") -> Program[Any]:
 
     Raises ConfigError, which begins with the `place` where the name was written, and names those that train.
     """
+    # Asked for every event of a fold, so both ways are a look-up.
     return _HANDED_OVER[name] if name in _HANDED_OVER else installed_program(name, place)
 
 
@@ -294,6 +297,7 @@ def evolve(state: AnyState, event: Event) -> AnyState:
     if isinstance(event, RunStarted):
         return replace(core.evolve(state, event), program=program_of(event).initial(event))
     handler = program_at(state).evolve.get(type(event))
+    # The program comes first: it compares an event with the core as it was before.
     return core.evolve(state if handler is None else handler(state, event), event)
 
 
@@ -301,6 +305,7 @@ def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState:
     """The state after all these events, from nothing or from an earlier state."""
     state = RunState[object]() if state is None else state
     for kind, row in groupby(events, key=type):
+        # Most of a log are rollouts in long rows: folded one by one, each would copy the mapping of all places.
         if kind is RolloutCompleted and kind not in program_at(state).evolve:
             state = core.with_rollouts(state, cast("Sequence[RolloutCompleted]", list(row)))
         else:

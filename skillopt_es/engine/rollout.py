@@ -265,6 +265,7 @@ def packed(episode: Episode, exchanges: Sequence[Exchange]) -> str:
     """The blob of an episode: its task and its records, each a text, [call] for an answer or [call, message]."""
     places: dict[str, list[int]] = {}
     for number, exchange in enumerate(exchanges):
+        # The first place of a text counts: the same episode then always makes the same blob.
         places.setdefault(exchange.answer, [number])
         for position, text in enumerate(exchange.sent):
             places.setdefault(text, [number, position])

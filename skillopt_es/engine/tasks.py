@@ -192,6 +192,7 @@ def measure(state: AnyState, evaluations: Sequence[Evaluation]) -> Task | None:
     units = tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
     if units:
         return Rollouts(units)
+    # All are run before the first is added up, so that evaluations run side by side.
     for evaluation in evaluations:
         if evaluation.place not in state.scored:
             return AddUp(evaluation)
@@ -263,6 +264,7 @@ def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
     named = (("initial", run.started.skill), ("best", state.best.skill), ("final", state.current.skill))
     texts: dict[str, tuple[str, SkillTree]] = {}
     for name, skill in named:
+        # One text has one test score: it is tried under the first of its names.
         texts.setdefault(skill.hash, (name, skill))
     return [
         Evaluation(
@@ -286,10 +288,12 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     rollout = run.config.rollout
     most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
     measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    # A mean over nothing would be 0, and a 0 decides; where an evaluation was stopped its bound stands without any.
     nothing = measured == 0 and not not_run
     if nothing or len(outcomes) - measured > most * len(evaluation.items):
         return _unmeasured_pause(evaluation, rows, total)
     silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
+    # One silent item is no sign of an outage.
     if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
         return _unanswered_pause(evaluation, rows[silent[0]], len(silent), measured)
     by_type: dict[str, list[Outcome]] = {}

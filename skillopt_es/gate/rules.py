@@ -50,6 +50,7 @@ REASONS: Mapping[str, str] = {
     "not_confirmed": "better than current, but not once more in fresh draws",
     "within_noise": "not better than current by more than noise",
     "items_lost": "loses more items than a win may",
+    "by_hand": "somebody decided otherwise by hand",
     "few_items": "too few items were measured under both",
 }
 """The reasons in words."""
@@ -223,6 +224,7 @@ class MoreDraws:
 
 def judge(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known = NOTHING_KNOWN) -> Ruling | MoreDraws:
     """The rule's verdict on these draws, or the draws that it wants first."""
+    # Both are wanted at once where neither was drawn: they run side by side.
     if not candidate.draws or not current.draws:
         return MoreDraws(candidate=0 if candidate.draws else 1, current=0 if current.draws else 1)
     found = rule.kind.judged(rule, current, candidate, worth, known)

@@ -76,6 +76,7 @@ def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraw
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
     found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
+    # A draw that ended early is looked at once the current text has every draw that it is held against.
     if isinstance(found, Ruling) or found.current:
         return found
     begun = state.partial.get((contest.candidate.hash, found.candidate))
@@ -133,8 +134,10 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
     )
-    if run.config.evaluation.early_stop == "off":
+    whole = state.steering.by_hand.get(contest.candidate.hash) == "take"  # a text that is taken has a score
+    if whole or run.config.evaluation.early_stop == "off":
         return measure(state, [*candidate, *current])
+    # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
     return measure(state, current) or _wave(state, run, contest, candidate[0])
 
 
@@ -253,6 +256,7 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     if not use_gate:
         return "force_accept"
     assert current is not None
+    # A tie keeps the current text, as in the original.
     if value <= current:
         return "reject"
     return "accept_new_best" if better_than_best else "accept"
@@ -339,11 +343,21 @@ def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     assert state.built is not None
     assert state.best is not None
     contest, run = candidate_contest(state), program_at(state).gated_by(state, run)
-    return CandidateGated(
-        step=state.built.step,
-        candidate=contest.candidate.hash,
-        verdict=weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate),
-    )
+    found = weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
+    candidate = contest.candidate.hash
+    return CandidateGated(step=state.built.step, candidate=candidate, verdict=_by_hand(found, state, candidate))
+
+
+def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict:
+    """The verdict, unless somebody has said otherwise; its numbers stay, so that everybody sees what was overruled."""
+    hand = state.steering.by_hand.get(candidate)
+    if hand is None or (hand == "take") == found.taken:
+        return found
+    assert state.best is not None
+    if hand == "refuse":
+        return evolve(found, action="reject", new_best=False, reason="by_hand")
+    better = found.candidate_value is not None and exceeds(found.candidate_value, state.best.value)
+    return evolve(found, action="force_accept", new_best=better, reason="by_hand")
 
 
 def final_contest(state: AnyState) -> Contest:

@@ -35,6 +35,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    RunSteered,
     SealedTestOpened,
     SkillRewritten,
     SkillScored,
@@ -47,7 +48,7 @@ from skillopt_es.events.catalog import (
     TriesPlanned,
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
-from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Outcome, Rewrite, Score
+from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Order, Outcome, Rewrite, Score
 from skillopt_es.gate.bets import ENOUGH, ERROR, least_wealth
 from skillopt_es.gate.rules import REASONS
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
@@ -84,6 +85,7 @@ _MILESTONES: Mapping[type[Event], str] = {
     CertificateWagered: "  certificate, {}",
     SealedTestOpened: "  {}",
     RunPaused: "paused, {}",
+    RunSteered: "  steered, {}",
     RunCompleted: "done: {}",
 }
 
@@ -335,6 +337,25 @@ def _forked(event: RunForked) -> str:
     )
 
 
+_ORDERS: Mapping[Order, str] = {
+    "pause": "to pause",
+    "stop": "to end the training",
+    "budget": "another budget",
+    "hint": "a hint",
+    "pin": "a line pinned",
+    "unpin": "a line no longer pinned",
+    "strike": "a line struck",
+    "take": "the candidate is taken by hand",
+    "refuse": "the candidate is refused by hand",
+}
+
+
+def _steered(event: RunSteered) -> str:
+    text = event.text[:8] if event.order in ("take", "refuse") else f"“{_content(event.text)}”" if event.text else ""
+    what = text or shown_settings(event.settings)
+    return f"{_ORDERS[event.order]}{f', {what}' if what else ''}, by {event.by}: {event.why}"
+
+
 def _stopped(event: TrainingStopped) -> str:
     best = f"best {shown_value(event.best_value)} since {f'step {event.since}' if event.since else 'the start'}"
     limit = "" if event.limit is None else f" {event.limit:g}"
@@ -362,6 +383,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     EvidenceRetracted: _retracted,
     TextsErased: _erased,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
+    RunSteered: _steered,
     EpochPlanned: _planned,
     RolloutCompleted: _rollout,
     SkillScored: _scored,

@@ -14,6 +14,7 @@ from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
+from skillopt_es.projections.state import Steering
 from skillopt_es.prompts import system_prompt
 from skillopt_es.replies.answers import PatchReply
 from skillopt_es.skill.leaks import LeakGuard, Shown
@@ -61,6 +62,17 @@ def skill_section(skill: SkillTree, title: str = "Current skill") -> str:
 def guide_section(guide: str) -> str:
     """What the environment says about its tasks, or nothing."""
     return f"## About these tasks\n{guide.strip()}" if guide.strip() else ""
+
+
+def steering_section(steering: Steering) -> str:
+    """What people have told those who propose edits, or nothing."""
+    parts = []
+    if steering.hints:
+        parts.append("## Hints from the person in charge\n" + "\n".join(f"- {hint}" for hint in steering.hints))
+    if steering.pins:
+        lines = "\n".join(steering.pins)
+        parts.append(f"## Lines that must stay as they are\nAn edit that takes one away is refused.\n{lines}")
+    return "\n\n".join(parts)
 
 
 def called(proposal: Proposal) -> str:
@@ -112,6 +124,7 @@ def guard(rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evid
             trajectory = unpacked(row, evidence)
             text = "\n".join(text for kind, text in trajectory.records if kind in _ITEMS_OWN)
             before = shown.get(row.item)
+            # An item may come twice: in two batches, or under both skills of a comparison.
             whole = text if before is None else f"{before.text}\n{text}"
             shown[row.item] = Shown(item=row.item, question=trajectory.task, answers=trajectory.answers, text=whole)
     return LeakGuard(shown.values(), known="\n".join(skill.files.values()), span=span)

@@ -96,7 +96,7 @@ def _bests(summary: Summary) -> tuple[float | None, ...]:
 def _slim(summary: Summary) -> Summary:
     """What is shown of one run among many: no steps, and of the evaluations the tests alone."""
     tests = tuple(evolve(line, by_type={}) for line in summary.tests)
-    return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None)
+    return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None, steered=())
 
 
 def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:

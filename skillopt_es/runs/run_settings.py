@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from skillopt_es.config.values import HOLDS_SECRETS, SECRET_KEY
-from skillopt_es.events.catalog import Recorded, RunForked, RunResumed, RunStarted
+from skillopt_es.events.catalog import Recorded, RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.values import Json
 
 Settings = Mapping[str, Json]
@@ -25,6 +25,8 @@ def settings_in(records: Iterable[Recorded]) -> Settings:
             found.update(_flat(event.config))
         elif isinstance(event, RunResumed | RunForked):
             found.update((setting.key, setting.value) for setting in event.overrides)
+        elif isinstance(event, RunSteered):
+            found.update((setting.key, setting.value) for setting in event.settings)
     return found
 
 

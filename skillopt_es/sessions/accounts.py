@@ -38,6 +38,7 @@ from skillopt_es.engine.budget import (
     silent,
     used_words,
 )
+from skillopt_es.engine.steering import OrderRefused
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed
 from skillopt_es.events.erasures import ErasedText
@@ -47,7 +48,7 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.plain import read_plain
 from skillopt_es.events.strict import MISFITS, strict_converter
-from skillopt_es.events.values import LostCall, Role
+from skillopt_es.events.values import Json, LostCall, Role
 from skillopt_es.ports import ChatModel, is_unbounded
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.usage import UNTOLD, attempts_of, requests_sent
@@ -78,10 +79,30 @@ def open_purse(
         tariffs_of(config),
         currency=currency,
         unreported=before.unreported,
-        late=_late(config.budget.max_minutes, before.minutes, clock),
+        late=Minutes(config.budget.max_minutes, before.minutes, clock),
         stopping=stopping,
         note=note,
     )
+
+
+def change_limits(purse: Purse | None, config: RunConfig, settings: Mapping[str, Json]) -> None:
+    """Gives a session limits of a changed config; raises OrderRefused where it did not count what they bound."""
+    if purse is None:
+        raise OrderRefused(
+            "this session was begun without a budget, and so has counted nothing",
+            hint="pause it; `resume` takes a limit",
+        )
+    if "budget.max_cost" in settings and purse.ledger.caps.cost is None:
+        raise OrderRefused(
+            "this session was begun without budget.max_cost, and so has counted no money",
+            hint="pause it; `resume` takes a limit",
+        )
+    given = caps_of(config.budget)
+    changed = {name: getattr(given, name) for name in ("cost", "tokens", "calls") if f"budget.max_{name}" in settings}
+    assert isinstance(purse.late, Minutes)
+    if "budget.max_minutes" in settings:
+        purse.late.most = config.budget.max_minutes
+    purse.limit(evolve(purse.ledger.caps, **changed))
 
 
 def tariffs_of(config: RunConfig) -> dict[Role, Tariff]:
@@ -126,18 +147,22 @@ def minutes_of(log: EventLog) -> float:
     return durations(moments_of(log.reader, log.head().seq)).total / 60
 
 
-def _late(most: float | None, before: float, clock: Callable[[], float]) -> Callable[[], Reached | None]:
-    """Says why there is no time left, once that is so."""
-    if most is None:
-        return lambda: None
-    began = clock()
+class Minutes:
+    """Says why there is no time left, once that is so; `most` may be changed meanwhile."""
 
-    def late() -> Reached | None:
-        minutes = before + (clock() - began) / 60
-        said = f"budget.max_minutes is {most:g}, and the run has taken {minutes:.2f}"
-        return Reached("budget.max_minutes", said) if minutes >= most else None
+    def __init__(self, most: float | None, before: float, clock: Callable[[], float]) -> None:
+        self.most = most
+        self._before = before
+        self._clock = clock
+        self._began = clock()
 
-    return late
+    def __call__(self) -> Reached | None:
+        """The reason; None as long as there is time."""
+        if self.most is None:
+            return None
+        minutes = self._before + (self._clock() - self._began) / 60
+        said = f"budget.max_minutes is {self.most:g}, and the run has taken {minutes:.2f}"
+        return Reached("budget.max_minutes", said) if minutes >= self.most else None
 
 
 def check_bounded(config: RunConfig, models: Mapping[Role, ChatModel]) -> None:

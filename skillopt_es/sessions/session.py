@@ -7,6 +7,7 @@ A new run's first event holds config, data and skill, which are checked together
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,12 +15,13 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, resume_overrides
+from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
 from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
-from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
+from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
@@ -97,6 +99,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
         state, head = fold_log(writer.log.read())
         started = _resumable(state, folder, lost_end=bool(writer.lost))
         changed = resume_overrides(session.overrides, folder.name, dir_option(folder.parent), state.steps_done)
+        # A complete run is no error: resuming in a loop until it is done must end well.
         if state.completed is not None:
             if changed:
                 raise ConfigError(
@@ -105,7 +108,10 @@ async def resume(folder: Path, session: Session) -> AnyState:
                 )
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
+        for note in dotenv_notes(run.config, os.environ):
+            session.warn(note)
         async with open_data(run.config, session.world) as data:
+            # Before a model is opened: answers for other items would be paid for, and recorded under these ids.
             _check_same_data(data.splits, started)
             async with open_world(data, started.skill, folder, session) as world:
                 resumed = RunResumed(
@@ -166,11 +172,13 @@ async def _train(writer: RunWriter, stage: Stage, world: OpenWorld, session: Ses
 
 
 def recorded_settings(log: Events) -> dict[str, Json]:
-    """The settings that resuming or forking a run has changed, by key."""
+    """The settings that resuming, forking or steering a run has changed, by key."""
     found: dict[str, Json] = {}
-    for recorded in log.read(types=("RunResumed", "RunForked")):
-        assert isinstance(recorded.event, RunResumed | RunForked)
-        found.update({setting.key: setting.value for setting in recorded.event.overrides})
+    for recorded in log.read(types=("RunResumed", "RunForked", "RunSteered")):
+        event = recorded.event
+        assert isinstance(event, RunResumed | RunForked | RunSteered)
+        changed = event.settings if isinstance(event, RunSteered) else event.overrides
+        found.update({setting.key: setting.value for setting in changed})
     return found
 
 

@@ -24,8 +24,9 @@ from skillopt_es.adapters.environments.redacted import RedactedEnvironment, with
 from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.config import EnvConfig, RunConfig
+from skillopt_es.config import EnvConfig, RunConfig, recorded_config
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
+from skillopt_es.config.dotenv import named_variables, with_dotenv
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.engine.agent_calls import AgentCalls
@@ -43,7 +44,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import CallRef, LostCall, Role, SkillTree
+from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     HANDED_OVER,
@@ -59,6 +60,7 @@ from skillopt_es.ports import (
     GraderFunction,
     Item,
     ModelSettings,
+    Notifier,
     OpenEnvironment,
     OpenExecutor,
     OpenModel,
@@ -69,7 +71,8 @@ from skillopt_es.ports import (
     required,
 )
 from skillopt_es.projections.state import AnyState
-from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
+from skillopt_es.runs.inbox import Inbox
+from skillopt_es.sessions.accounts import StartedCalls, change_limits, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
@@ -122,6 +125,7 @@ def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | Non
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
+    environ = with_dotenv(config, environ)
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
@@ -171,8 +175,8 @@ def _refuse_secrets(config: RunConfig, role: Role) -> None:
 
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of all variables that the config names because they hold a key, or that are read without that."""
-    roles = (config.target_model, config.optimizer_model)
-    named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
+    environ = with_dotenv(config, environ)
+    named = list(named_variables(config))
     named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
     values = (environ.get(name, "").strip() for name in (*named, *_UNNAMED))
     return tuple(dict.fromkeys(value for value in values if value))
@@ -232,6 +236,13 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
         return opener(settings)
     except SettingRefused as error:  # an environment knows its keys, but not where they were written
         raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
+
+
+def open_notifier(how: str, environ: Mapping[str, str]) -> Notifier:
+    """The way to tell somebody outside that `--notify` names; raises ConfigError."""
+    from skillopt_es.adapters.notifying import open_notifier as opened  # noqa: PLC0415 -- few runs tell anybody
+
+    return opened(how, environ)
 
 
 def open_executor(stopping: Callable[[], bool]) -> Executor:
@@ -383,6 +394,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     purse = _purse(writer, stage, started, session) if stage.pays else None
     with _shared(stage, folder, session) as shared:
         work = _wired(writer, stage, world, session, purse, shared)
+        # Nobody is asked before it is on disk that the run has begun.
         if stage.opening:
             await work.trainer.append(stage.opening)
         await work.trainer.settled()
@@ -423,13 +435,14 @@ def _wired(
     shared: SharedPurse | None,
 ) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
+    orders = Inbox(writer.log.path.parent, session.clock)
 
     def reached() -> Reached | None:
         found = (None if each is None else each.reached for each in (purse, shared))
         return next(filter(None, found), None)
 
     def stopping() -> bool:
-        return session.stopping() or reached() is not None
+        return session.stopping() or reached() is not None or orders.pausing()
 
     calls = _calls(writer, stage, world.models, stage.run.workers, session, purse, shared, evidence, stopping)
     for role, model in world.models.items():
@@ -456,9 +469,18 @@ def _wired(
         # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
         reached=reached,
+        orders=orders,
+        limited=partial(_limited, stage, purse),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=reached)
+
+
+def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) -> None:
+    """Gives the session other limits; raises ConfigError for what is none, or cannot be counted."""
+    overrides = {**stage.state.overrides, **settings}
+    config = recorded_config(dict(stage.run.started.config), Path(stage.run.config.folder), overrides)
+    change_limits(purse, config, settings)
 
 
 def _calls(

@@ -15,7 +15,10 @@ from skillopt_es.events.values import WHOLE_FILES, Edit, EditReport, SkillTree
 from skillopt_es.skill import gaps
 from skillopt_es.skill.changes import Done, Written, changed
 from skillopt_es.skill.folders import problem_in, skills_in
+from skillopt_es.skill.pins import lost_pins
 from skillopt_es.skill.regions import APPENDIX_END, MARKERS, SLOW_END, Span, clean_of_markers, protected_spans
+
+SKIPPED_PINNED = "skipped_pinned"
 
 
 @frozen
@@ -28,13 +31,20 @@ class Applied:
 
 
 def apply_edits(
-    tree: SkillTree, edits: Sequence[Edit], *, close_gaps: bool = False
+    tree: SkillTree, edits: Sequence[Edit], *, close_gaps: bool = False, pins: Sequence[str] = ()
 ) -> tuple[SkillTree, tuple[EditReport, ...]]:
-    """The tree after all edits in order, and one report an edit; those of one change are applied together or not."""
+    """
+    The tree after all edits in order, and one report an edit; those of one change are applied together or not.
+
+    What would take a line of `pins` away is skipped.
+    """
     reports: dict[int, EditReport] = {}
     for numbers in _changes(edits):
         together = [edits[number] for number in numbers]
         after, made = _applied(tree, together, close_gaps=close_gaps)
+        lost = lost_pins(tree, after, pins)
+        if lost:
+            after, made = tree, [EditReport(each.edit, SKIPPED_PINNED, lost[0]) for each in made]
         refused = next((each for each in made if not each.status.startswith("applied")), None)
         if refused is None or len(together) == 1:
             tree = after

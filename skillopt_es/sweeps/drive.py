@@ -232,8 +232,11 @@ class _Sweep:
         first = (wrong or left)[0]
         if wrong:
             return "error", f"{counted(len(wrong), 'run')} did not complete: first {first.run}, {first.message}"
-        reason: Literal["budget", "handoff"] = "budget" if first.reason == "budget" else "handoff"
-        return reason, f"{counted(len(left), 'run')} paused: first {first.run}, {first.message}"
+        return _PATIENT[first.reason], f"{counted(len(left), 'run')} paused: first {first.run}, {first.message}"
 
 
-_PATIENT = ("budget", "handoff")
+_PATIENT: Mapping[str, Literal["budget", "handoff", "interrupt"]] = {
+    "budget": "budget",
+    "handoff": "handoff",
+    "asked": "interrupt",  # somebody paused the run itself
+}

@@ -83,27 +83,29 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """Address and page."""
-        run = "/run/{run:str}"
+        of_run = {
+            "": self.run,
+            "/stream": self.run_stream,
+            "/scores": self.scores,
+            "/scores.json": self.numbers,
+            "/items": self.items,
+            "/item": self.item,
+            "/skill": self.skill,
+            "/refused": self.refused,
+            "/cost": self.cost,
+            "/config": self.config,
+            "/events": self.events,
+            "/event/{number:int}": self.event,
+            "/step/{number:int}": self.step,
+            "/epoch/{number:int}": self.epoch,
+        }
         return [
             Route("/", self.runs),
             Route("/compare", self.compare),
             Route("/stream", self.runs_stream),
             Route("/static/{name:str}", static),
             Route("/favicon.ico", no_icon),
-            Route(run, self.run),
-            Route(f"{run}/stream", self.run_stream),
-            Route(f"{run}/scores", self.scores),
-            Route(f"{run}/scores.json", self.numbers),
-            Route(f"{run}/items", self.items),
-            Route(f"{run}/item", self.item),
-            Route(f"{run}/skill", self.skill),
-            Route(f"{run}/refused", self.refused),
-            Route(f"{run}/cost", self.cost),
-            Route(f"{run}/config", self.config),
-            Route(f"{run}/events", self.events),
-            Route(f"{run}/event/{{number:int}}", self.event),
-            Route(f"{run}/step/{{number:int}}", self.step),
-            Route(f"{run}/epoch/{{number:int}}", self.epoch),
+            *(Route("/run/{run:str}" + path, page) for path, page in of_run.items()),
         ]
 
     # --- what pages share ------------------------------------------------------------------------------------------

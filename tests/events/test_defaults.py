@@ -30,6 +30,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "EvidenceRetracted": {"place": ""},
     "TextsErased": {"place": ""},
     "RunPaused": {"hint": "", "key": ""},
+    "RunSteered": {"text": "", "settings": (), "skill": None},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {
         "failure": "",

@@ -109,10 +109,11 @@ def test_the_certificate_decides_nothing_else(run: so.Run, tmp_path: Path) -> No
 def test_only_what_was_measured_under_both_is_bet_on(run: so.Run) -> None:
     """Each item beside itself, in a batch that was the first to meet it."""
     rows = [recorded.event for recorded in run.events(["RolloutCompleted"])]
-    for wager in wagers(run):
-        for item in wager.by_item.gains:
-            places = [row.place for row in rows if isinstance(row, RolloutCompleted) and row.item == item]
-            assert Place(places[0]).is_batch_at(wager.place)
+    bets = [(wager, item) for wager in wagers(run) for item in wager.by_item.gains]
+    assert bets
+    for wager, item in bets:
+        places = [row.place for row in rows if isinstance(row, RolloutCompleted) and row.item == item]
+        assert Place(places[0]).is_batch_at(wager.place)
 
 
 def test_types_have_to_win_as_well(tmp_path: Path) -> None:

@@ -9,29 +9,31 @@ from skillopt_es.events.values import REFUSED_LEAK, Draft, Edit, EditReport, Pro
 from skillopt_es.programs.classic.appendix import notes_for_candidate, with_notes
 from skillopt_es.programs.classic.state import StepState, proposals_of
 from skillopt_es.skill.alignment import align
-from skillopt_es.skill.edits import apply_edits
+from skillopt_es.skill.edits import SKIPPED_PINNED, apply_edits
 from skillopt_es.skill.leaks import LeakGuard
+from skillopt_es.skill.pins import lost_pins
 from skillopt_es.skill.rewriting import repaired
 
 
 def built_candidate(
-    step: StepState, current: SkillTree, guard: LeakGuard, *, close_gaps: bool = False
+    step: StepState, current: SkillTree, guard: LeakGuard, *, close_gaps: bool = False, pins: Sequence[str] = ()
 ) -> CandidateBuilt:
     """
     The chosen proposals, as edits or as a whole text, and the step's notes; either may be missing, not both.
 
-    An edit that copies a tried item is left out; a whole text that does leaves the skill as it is.
+    An edit that copies a tried item, or takes a line of `pins` away, is left out; a whole text that does leaves the
+    skill as it is.
     """
     by_id = proposals_of(step)
     chosen = [by_id[name] for name in step.ranked.chosen] if step.ranked else []
     text = _new_text(step, chosen)
     if text is None:
         edits = [each for each in chosen if isinstance(each, Edit)]
-        candidate, reports = _edited(current, edits, guard, close_gaps=close_gaps)
+        candidate, reports = _edited(current, edits, guard, close_gaps=close_gaps, pins=pins)
         reports = (*reports, *_not_rewritten(chosen))
         rewrite = None
     else:
-        candidate, reports, rewrite = _rewritten(current, text, chosen, guard)
+        candidate, reports, rewrite = _rewritten(current, text, chosen, guard, pins)
     notes = notes_for_candidate(step)
     return CandidateBuilt(
         step=step.number,
@@ -45,10 +47,11 @@ def built_candidate(
 
 
 def _edited(
-    current: SkillTree, edits: Sequence[Edit], guard: LeakGuard, *, close_gaps: bool
+    current: SkillTree, edits: Sequence[Edit], guard: LeakGuard, *, close_gaps: bool, pins: Sequence[str]
 ) -> tuple[SkillTree, tuple[EditReport, ...]]:
     leaks = {edit.id: leak for edit in edits if (leak := guard.leak(edit.content))}
-    candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in leaks], close_gaps=close_gaps)
+    others = [edit for edit in edits if edit.id not in leaks]
+    candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=pins)
     reports = {report.edit: report for report in applied}
     refused = {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
     # In the order in which they were chosen, whatever came of each.
@@ -69,12 +72,13 @@ def _not_rewritten(chosen: Sequence[Proposal]) -> list[EditReport]:
 
 
 def _rewritten(
-    current: SkillTree, text: str, chosen: Sequence[Proposal], guard: LeakGuard
+    current: SkillTree, text: str, chosen: Sequence[Proposal], guard: LeakGuard, pins: Sequence[str]
 ) -> tuple[SkillTree, tuple[EditReport, ...], Rewrite]:
     new = repaired(current.text, text)
     same = new.text.rstrip() == current.text.rstrip()  # how a file ends is no change to evaluate
     leak = guard.leak(new.text)
-    status = REFUSED_LEAK if leak else "skipped_no_change" if same else "applied_rewrite"
-    reports = tuple(EditReport(each.id, status, leak) for each in chosen)
-    candidate = current if same or leak else current.with_text(new.text)
+    lost = next(iter(lost_pins(current, current.with_text(new.text), pins)), "")
+    status = REFUSED_LEAK if leak else "skipped_no_change" if same else SKIPPED_PINNED if lost else "applied_rewrite"
+    reports = tuple(EditReport(each.id, status, leak or lost) for each in chosen)
+    candidate = current if same or leak or lost else current.with_text(new.text)
     return candidate, reports, Rewrite(kept=align(current.text, candidate.text), repairs=new.repairs)

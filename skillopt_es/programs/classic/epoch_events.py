@@ -120,6 +120,7 @@ def _owed_by(state: ClassicState, epoch: EpochState) -> Owed | None:
     meta = epoch.meta is not None and epoch.meta.result in ("unusable", "failed") and not last
     if not (slow or meta):
         return None
+    # What failed is not kept: it is asked for anew, as if it had never been.
     return Owed(epoch=replace(epoch, proposed=None), slow=slow, meta_skill=meta)
 
 

@@ -141,6 +141,7 @@ def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
         return about_notes
     if notes_for_candidate(step):
         return Decide("build_candidate")
+    # An answer that could not be read is no proof that there is nothing to fix.
     broken = any(patch.result in ("unusable", "failed") for patch in patches)
     return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
 
@@ -163,6 +164,7 @@ def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, plac
 
 def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
     """What a step may choose from once its merges are made, by id."""
+    # Derived anew, not kept: the plan is a function of the recorded patches and merges.
     _, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
     return tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
 
@@ -206,6 +208,7 @@ def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Jo
         jobs += waiting
         if top and proposals_in(_node(step, top)):
             tops.append(top)
+    # Failures and successes are merged apart, and only then together: each group has a prompt of its own.
     if jobs or len(tops) < 2:
         return tuple(jobs), tops[0] if tops else ""
     final = place.last_merge
@@ -357,7 +360,8 @@ def _slow_gate_task(state: ClassicState, run: RunData, epoch: EpochState) -> Tas
 def should_stop(state: ClassicState, run: RunData) -> bool:
     """Whether a rule ends the training here."""
     train = run.config.train
-    if train.patience is None and train.target_score is None and not train.no_progress:
+    rules = train.patience is not None or train.target_score is not None or train.no_progress
+    if not (rules or state.steering.stop):
         return False
     over = state.stopped is not None or state.program.epochs_done == train.num_epochs
     # A step that has begun, and notes that follow its verdict, come to their end first.
@@ -376,6 +380,8 @@ def stop_training(state: ClassicState, run: RunData) -> Event:
 def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
     assert state.best is not None
     train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
+    if state.steering.stop:
+        return TrainingStopped(step=step, reason="order", best_value=value, since=since)
     if train.target_score is not None and value is not None and value >= train.target_score:
         return TrainingStopped(
             step=step, reason="target_score", best_value=value, since=since, limit=train.target_score

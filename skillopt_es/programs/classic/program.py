@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Measured, Minibatch, PatchSource
+from skillopt_es.events.values import Measured, Minibatch, Order, PatchSource
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
 from skillopt_es.programs.classic import epoch_events, jobs, step_events
 from skillopt_es.programs.classic.aggregate import merge
@@ -82,6 +82,7 @@ def _plan_epoch(state: ClassicState, run: RunData) -> Event:
         epoch=epoch,
         seed=train.seed,
         batch_size=train.batch_size,
+        # From the first event: schedules and progress count on as many steps as were planned then.
         batches=run.started.steps_per_epoch * train.accumulation,
     )
     return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_meta_skill_in_force(state, run))
@@ -173,7 +174,8 @@ def _build_candidate(state: ClassicState, run: RunData, guard: LeakGuard) -> Eve
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
     assert state.current is not None
-    return built_candidate(step, state.current.skill, guard, close_gaps=run.config.optimizer.close_gaps)
+    close, pins = run.config.optimizer.close_gaps, state.steering.pins
+    return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
 
 def _write_appendix(state: ClassicState, run: RunData) -> Event:
@@ -289,6 +291,7 @@ CLASSIC: Program[Classic] = Program(
     },
     stage=_stage,
     under_way=under_way,
+    heeds=frozenset(get_args(Order)),
     place=lambda state: open_step(state)[1],
     doubts=untrusted_parts,
     judging=judging,

@@ -21,7 +21,7 @@ from skillopt_es.programs.classic.jobs import AnalyseJob
 from skillopt_es.programs.classic.modes import mode_of
 from skillopt_es.programs.classic.prompt_text import buffer_section, meta_skill_section
 from skillopt_es.programs.classic.state import ClassicState
-from skillopt_es.programs.optimizer import guide_section, question, skill_section, without_reply
+from skillopt_es.programs.optimizer import guide_section, question, skill_section, steering_section, without_reply
 from skillopt_es.replies.answers import PatchReply, naming_files
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
@@ -99,6 +99,7 @@ def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidenc
             buffer_section(state.program.buffer),
             meta_skill_section(state.program.epoch.meta_skill),
             guide_section(run.started.guide),
+            steering_section(state.steering),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
             budget_section(run.config.optimizer, group.kind),

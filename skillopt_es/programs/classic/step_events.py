@@ -86,6 +86,7 @@ def learning_rate(state: ClassicState, event: LearningRateChosen) -> ClassicStat
 def ranked(state: ClassicState, event: EditsRanked) -> ClassicState:
     """Which edits are applied."""
     state = _with(state, replace(_step(state), ranked=event))
+    # Counted whatever was chosen: a schedule may go by choices, and a step without any has none.
     return replace(state, counts=replace(state.counts, selections=state.counts.selections + 1))
 
 

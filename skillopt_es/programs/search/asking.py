@@ -13,7 +13,14 @@ from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.optimizer import described, guide_section, question, skill_section, without_reply
+from skillopt_es.programs.optimizer import (
+    described,
+    guide_section,
+    question,
+    skill_section,
+    steering_section,
+    without_reply,
+)
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.rounds import ground, parted, screened
 from skillopt_es.programs.search.state import EARNED_NOTHING, SearchState, Tried, open_step
@@ -98,6 +105,7 @@ def _request(
             skill_section(skill),
             tried_section([*state.program.tried, *_lost_before(state, run)]),
             guide_section(run.started.guide),
+            steering_section(state.steering),
             blocks("Successful", passing),
             blocks("Failed", failing),
             f"At most {most_edits(len(failing))} edits: one for each kind of failure.",

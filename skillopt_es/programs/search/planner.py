@@ -61,6 +61,8 @@ def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
     """Why no further step is begun: the score is reached, nothing pays any more, or the calls are used."""
     assert state.best is not None
     train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
+    if state.steering.stop:
+        return TrainingStopped(step=done, reason="order", best_value=value, since=since)
     if train.target_score is not None and value is not None and value >= train.target_score:
         return TrainingStopped(
             step=done, reason="target_score", best_value=value, since=since, limit=train.target_score

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
+from typing import get_args
 
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.programs import Answered, Decision, Program, Words
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.tasks import RunData, Unit
 from skillopt_es.events import catalog as events
-from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json
+from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
 from skillopt_es.programs.optimizer import guard
 from skillopt_es.programs.search import state as search
@@ -64,7 +65,8 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
     watch = guard(rows, current, run, evidence)
     leaks = {edit.id: leak for edit in edits if (leak := watch.leak(edit.content))}
     close_gaps = run.config.optimizer.close_gaps
-    candidate, applied = apply_edits(current, [each for each in edits if each.id not in leaks], close_gaps=close_gaps)
+    others = [each for each in edits if each.id not in leaks]
+    candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=state.steering.pins)
     reports = {each.edit: each for each in applied}
     reports |= {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
     return events.CandidateBuilt(
@@ -234,6 +236,7 @@ SEARCH: Program[Search] = Program(
     },
     under_way=lambda state: "" if state.program.step is None else f"step {state.program.step.number} is",
     doubts=untrusted_parts,
+    heeds=frozenset(get_args(Order)),
     words=Words(
         position=_position,
         step=lambda state: None if state.program.step is None else state.program.step.number,

@@ -46,7 +46,9 @@ def ground(state: SearchState, run: RunData, number: int) -> SkillTree:
     found = screened(state, run, earlier=number)
     kept = [index for index, each in found.items() if each.won]
     edits = step.in_order(kept)
-    return apply_edits(state.current.skill, edits, close_gaps=run.config.optimizer.close_gaps)[0]
+    return apply_edits(
+        state.current.skill, edits, close_gaps=run.config.optimizer.close_gaps, pins=state.steering.pins
+    )[0]
 
 
 def screened(state: SearchState, run: RunData, *, earlier: int | None = None) -> dict[int, Screened]:

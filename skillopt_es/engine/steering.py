@@ -1,0 +1,170 @@
+"""
+Orders that people give a run while it is open: what each needs, what it becomes in the log, and why one is refused.
+
+The log has one writer, so an order waits in an inbox until the writer looks, between two tasks. What an order does is
+in the state from then on, and programs plan and decide by that: a run that was steered derives from its log like any
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from attrs import field, frozen
+
+from skillopt_es.engine.programs import program_at
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import RunSteered
+from skillopt_es.events.values import Json, Order, Setting
+from skillopt_es.projections.state import AnyState
+from skillopt_es.skill.pins import file_of, without_line
+
+LIMITS = ("budget.max_calls", "budget.max_tokens", "budget.max_cost", "budget.max_minutes")
+MOST_TEXT = 4000
+"""Characters of a hint or a line."""
+_NEEDS_TEXT = frozenset({"hint", "pin", "unpin", "strike"})
+
+
+class OrderRefused(ConfigError):
+    """An order that cannot be followed, and why."""
+
+
+@frozen(kw_only=True)
+class Asked:
+    """An order as it was given: its name, what is to be done, who asks and why."""
+
+    name: str
+    order: Order
+    by: str
+    why: str
+    text: str = ""
+    settings: Mapping[str, Json] = field(factory=dict)
+
+
+class Orders(Protocol):
+    """Where orders wait for the writer of a run."""
+
+    def waiting(self) -> Sequence[Asked]:
+        """Those that have not been followed or refused, the first one first."""
+        ...
+
+    def pausing(self) -> bool:
+        """Whether one of them asks for a pause; cheap enough to be asked before every call."""
+        ...
+
+    def followed(self, name: str) -> None:
+        """An order is in the log."""
+        ...
+
+    def refused(self, name: str, why: str) -> None:
+        """An order cannot be followed."""
+        ...
+
+
+class NoOrders:
+    """Nobody can give any."""
+
+    def waiting(self) -> Sequence[Asked]:
+        """None."""
+        return ()
+
+    def pausing(self) -> bool:
+        """Never."""
+        return False
+
+    def followed(self, name: str) -> None:
+        """None is."""
+
+    def refused(self, name: str, why: str) -> None:
+        """None is."""
+
+
+def is_due(asked: Asked, state: AnyState) -> bool:
+    """Whether an order can be followed now; a line is struck between steps, for an open step has its text already."""
+    return asked.order != "strike" or not program_at(state).under_way(state)
+
+
+def check_order(asked: Asked, state: AnyState) -> None:
+    """Raises OrderRefused for what cannot be done with the run as it stands."""
+    if state.started is None or state.completed is not None:
+        raise OrderRefused("the run is over" if state.started else "the run has not begun")
+    program = program_at(state)
+    if asked.order not in program.heeds:
+        able = ", ".join(sorted(program.heeds)) or "nothing"
+        raise OrderRefused(f"a run of {program.name} cannot be told to {asked.order}", hint=f"it heeds: {able}")
+    if not asked.by.strip() or not asked.why.strip():
+        raise OrderRefused("an order says who gives it and why")
+    if asked.order in _NEEDS_TEXT and not asked.text.strip():
+        raise OrderRefused(f"{asked.order} needs a text")
+    if len(asked.text) > MOST_TEXT:
+        raise OrderRefused(f"a text of {len(asked.text):,} characters is too long; {MOST_TEXT:,} are allowed")
+    _check_of_its_kind(asked, state)
+
+
+def _check_of_its_kind(asked: Asked, state: AnyState) -> None:
+    match asked.order:
+        case "pin" | "strike":
+            _check_line(asked, state)
+        case "unpin" if asked.text not in state.steering.pins:
+            raise OrderRefused("no such line is pinned")
+        case "stop" if state.stopped is not None:
+            raise OrderRefused("the training has ended already; the final evaluation is under way")
+        case "budget":
+            _check_limits(asked)
+        case "take" | "refuse":
+            _check_candidate(asked, state)
+        case _:
+            pass
+
+
+def _check_line(asked: Asked, state: AnyState) -> None:
+    assert state.current is not None
+    if not file_of(state.current.skill, asked.text):
+        raise OrderRefused(
+            "the current skill has no such line outside its protected parts",
+            hint="give one whole line, as it stands there",
+        )
+    if asked.order == "pin" and asked.text in state.steering.pins:
+        raise OrderRefused("this line is pinned already")
+    if asked.order == "strike" and asked.text in state.steering.pins:
+        raise OrderRefused("this line is pinned", hint="`unpin` it first")
+
+
+def _check_limits(asked: Asked) -> None:
+    if not asked.settings:
+        raise OrderRefused("a budget needs a limit", hint=f"its limits are {', '.join(LIMITS)}")
+    for key, value in asked.settings.items():
+        if key not in LIMITS:
+            raise OrderRefused(f"{key} is no limit of a budget", hint=f"its limits are {', '.join(LIMITS)}")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+            raise OrderRefused(f"{key} must be a number above 0")
+
+
+def _check_candidate(asked: Asked, state: AnyState) -> None:
+    if state.built is None:
+        raise OrderRefused("no candidate waits for its verdict just now")
+    candidate = state.built.candidate.hash
+    if asked.text and not candidate.startswith(asked.text):
+        raise OrderRefused(f"the candidate that waits is {candidate[:12]}, not {asked.text[:12]}")
+    if asked.order == "take" and any(skill == candidate for skill, _ in state.partial):
+        raise OrderRefused("the candidate was not run to its end, because it could no longer win: it has no score")
+
+
+def event_of(asked: Asked, state: AnyState) -> RunSteered:
+    """The event that an order becomes; raises OrderRefused."""
+    check_order(asked, state)
+    assert state.current is not None
+    text = asked.text
+    if asked.order in ("take", "refuse"):
+        assert state.built is not None
+        text = state.built.candidate.hash
+    return RunSteered(
+        name=asked.name,
+        order=asked.order,
+        by=asked.by,
+        why=asked.why,
+        text=text,
+        settings=tuple(Setting(key, value) for key, value in asked.settings.items()),
+        skill=without_line(state.current.skill, text) if asked.order == "strike" else None,
+    )

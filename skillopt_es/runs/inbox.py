@@ -1,0 +1,120 @@
+"""
+The inbox of a run: orders as small files in its folder, until the writer has followed or refused them.
+
+Anybody who may write in the folder may give orders. An order is written whole or not at all, and read as strictly as a
+log: what is no order is refused and said to be none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import asdict
+
+from skillopt_es.engine.steering import Asked
+from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.faults import system_fault
+from skillopt_es.events.plain import read_plain
+from skillopt_es.events.strict import MISFITS, strict_converter
+from skillopt_es.events.values import Json, Order
+
+INBOX = "inbox"
+_NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{8}")
+_MOST_BYTES = 64 * 1024
+_LOOK_EVERY = 0.2  # seconds: calls ask whether to pause far more often
+_converter = strict_converter(detailed=False)
+
+
+class Inbox:
+    """The orders that wait in one run's folder."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder = folder / INBOX
+        self._clock = clock
+        self._looked = float("-inf")
+        self._pausing = False
+
+    def waiting(self) -> Sequence[Asked]:
+        """Those that can be read, in the order in which they were given."""
+        found = [asked for path in self._files() if (asked := self._read(path)) is not None]
+        self._looked, self._pausing = self._clock(), any(asked.order == "pause" for asked in found)
+        return found
+
+    def pausing(self) -> bool:
+        """Whether one of them asks for a pause, as of a moment ago."""
+        if self._clock() - self._looked >= _LOOK_EVERY:
+            self.waiting()
+        return self._pausing
+
+    def followed(self, name: str) -> None:
+        """It is in the log."""
+        with suppress(OSError):
+            self._file(name).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody may have put another one there meanwhile
+            self._folder.rmdir()
+
+    def refused(self, name: str, why: str) -> None:
+        """It is put aside with the reason, for whoever gave it."""
+        with suppress(OSError):
+            self._file(name).with_suffix(".refused").write_text(why, encoding="utf-8")
+            self._file(name).unlink(missing_ok=True)
+
+    def outcome(self, name: str) -> str | None:
+        """Why an order was refused, empty if it was followed, None while it waits; a reason is told once."""
+        aside = self._file(name).with_suffix(".refused")
+        if aside.exists():
+            why = read_plain(aside).decode(errors="replace")
+            aside.unlink(missing_ok=True)
+            return why or "it was refused"
+        return None if self._file(name).exists() else ""
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    def _files(self) -> list[Path]:
+        try:
+            names = [path for path in self._folder.iterdir() if path.suffix == ".json"]
+        except OSError:
+            return []
+        return sorted(names)
+
+    def _read(self, path: Path) -> Asked | None:
+        try:
+            raw = read_plain(path)
+            if not _NAME.fullmatch(path.stem) or len(raw) > _MOST_BYTES:
+                raise ValueError("not an order")
+            said = json.loads(raw)
+            asked: Asked = _converter.structure({**said, "name": path.stem}, Asked)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, RecursionError, *MISFITS):
+            self.refused(path.stem, "this file is not an order")
+            return None
+        return asked
+
+
+def leave(
+    folder: Path, order: Order, *, by: str, why: str, text: str = "", settings: Mapping[str, Json] | None = None
+) -> Asked:
+    """Leaves an order for the writer of a run; raises SkillOptError where the folder cannot be written."""
+    name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+    asked = Asked(name=name, order=order, by=by, why=why, text=text, settings=settings or {})
+    said = {key: value for key, value in asdict(asked).items() if key != "name"}
+    new = folder / INBOX / f".{name}"
+    try:
+        new.parent.mkdir(exist_ok=True)
+        new.write_text(json.dumps(said), encoding="utf-8")
+        new.replace(new.with_name(f"{name}.json"))
+    except OSError as error:
+        raise _as_fault(error, folder) from error
+    return asked
+
+
+def _as_fault(error: OSError, folder: Path) -> SkillOptError:
+    return system_fault(error, folder / INBOX)
