@@ -73,7 +73,7 @@ def test_what_reads_runs_reads_this_one(words: tuple[str, ...], said: str, desk:
 
 def test_a_fork_goes_on(desk: Path) -> None:
     """With the folder as it was then."""
-    done = command("fork", "demo", "--until", "step 3", "--name", "fork", cwd=desk)
+    done = command("fork", "demo", "--until", "step", "3", "--name", "fork", cwd=desk)
     assert done.code == 0, done.err
     done = command("resume", "fork", cwd=desk)
     assert done.code == 0, done.err
