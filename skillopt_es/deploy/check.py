@@ -151,11 +151,18 @@ def log_problems(log: EventLog, claimed: Facts) -> Iterator[str]:
     here = plain_facts(claimed)
     if claimed.lines is None:  # of an export that did not say it yet
         del here["lines"]
+    if all(each.decided is None for each in claimed.scores):
+        said["scores"] = [{**_mapping(each), "decided": None} for each in _listed(said["scores"])]
     if claimed.run.id != log.run.run_id:  # a fork has the same events under another name
         said["run"] = {**_mapping(said["run"]), "id": claimed.run.id, "name": claimed.run.name}
     # The chain first: when its head is another one, that is what is wrong, and not the facts that follow from it.
     for key in sorted(here, key=lambda key: key != "log"):
         yield from _differences(key, here[key], said[key])
+
+
+def _listed(value: Json) -> list[Json]:
+    assert isinstance(value, list)
+    return value
 
 
 def _mapping(value: Json) -> dict[str, Json]:
