@@ -617,6 +617,14 @@ def seen_by_code(environment: Environment, answers: Answers) -> str:
     return environment.seen_by_code(answers) if isinstance(environment, Walled) else ""
 
 
+class Notifier(Protocol):
+    """A way to tell somebody outside that a run or a sweep has paused or ended."""
+
+    def tell(self, notice: Mapping[str, Json]) -> str:
+        """Hands the notice over; why that failed, or nothing. It never raises: the run has ended already."""
+        ...
+
+
 AsyncCall = Callable[[], Awaitable[T]]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.estimate import print_estimate
+from skillopt_es.cli.notify import Ending, note_ending, notify_option, told_at_end
 from skillopt_es.cli.options import (
     OFFLINE_DEMO,
     budget_options,
@@ -39,10 +40,11 @@ Work = Callable[["Watch"], Awaitable["Run"]]
 @click.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
-@click.option("--run", "--name", "name", help="The new run's name; by default the config's name and the time.")
+@click.option("--name", "--run", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
 @click.option("--dry-run", is_flag=True, help="Print an estimate, as `estimate` does, and start nothing.")
+@notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -52,6 +54,7 @@ def run_command(
     name: str | None,
     overrides: tuple[str, ...],
     dry_run: bool,
+    notify: tuple[str, ...],
     quiet: bool,
     directory: Path,
     as_json: bool,
@@ -88,7 +91,8 @@ def run_command(
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
         work: Work = lambda watch: atrain(loaded, name=folder.name, runs=folder.parent, watch=watch)  # noqa: E731
         opening = ground_rules(loaded)
-        return _drive(work, folder, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
+        with told_at_end(notify, folder) as ending:
+            return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
 
 
 @click.command("resume")
@@ -109,6 +113,7 @@ def run_command(
     help="Change a setting that decides nothing, such as a limit.",
 )
 @budget_options
+@notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -117,6 +122,7 @@ def resume_command(
     ask_again: bool,
     accept_loss: bool,
     overrides: tuple[str, ...],
+    notify: tuple[str, ...],
     quiet: bool,
     directory: Path,
     as_json: bool,
@@ -131,12 +137,14 @@ def resume_command(
     work: Work = lambda watch: aresume(  # noqa: E731
         folder, settings=texts, ask_again=ask_again, accept_loss=accept_loss, watch=watch
     )
-    return _drive(work, folder, quiet=quiet, as_json=as_json)
+    with told_at_end(notify, folder) as ending:
+        return _drive(work, folder, ending, quiet=quiet, as_json=as_json)
 
 
 def _drive(
     work: Work,
     folder: Path,
+    ending: Ending,
     *,
     quiet: bool,
     as_json: bool,
@@ -166,12 +174,15 @@ def _drive(
         try:
             run = asyncio.run(go())
         except (BackendError, Interrupted) as error:
+            if last.state is not None:
+                note_ending(ending, last.state)
             error.hint = ", then ".join(filter(None, (error.hint, resume_hint(folder))))
             raise
         finally:
             _keep_overview(folder)
     # Nothing happens in a run that is complete already: then its log has to be read.
     state = run.state() if last.state is None else last.state
+    note_ending(ending, state)
     return print_outcome(state, folder, as_json=as_json)
 
 

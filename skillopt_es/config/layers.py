@@ -16,6 +16,7 @@ from typing import cast
 from attrs import define, evolve, field, fields
 
 from skillopt_es.config.backends import spellings
+from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT, translated
@@ -257,7 +258,7 @@ class _Layers:
         return evolve(
             config,
             notices=notices,
-            notes=(*whole.notes, *notes),
+            notes=(*whole.notes, *notes, *dotenv_notes(config, environ)),
             sources=whole.sources,
             released_size=self._has_released_size(config),
         )

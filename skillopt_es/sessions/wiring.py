@@ -26,6 +26,7 @@ from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig, recorded_config
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
+from skillopt_es.config.dotenv import named_variables, with_dotenv
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.engine.agent_calls import AgentCalls
@@ -59,6 +60,7 @@ from skillopt_es.ports import (
     GraderFunction,
     Item,
     ModelSettings,
+    Notifier,
     OpenEnvironment,
     OpenExecutor,
     OpenModel,
@@ -123,6 +125,7 @@ def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | Non
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
+    environ = with_dotenv(config, environ)
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
@@ -172,8 +175,8 @@ def _refuse_secrets(config: RunConfig, role: Role) -> None:
 
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of all variables that the config names because they hold a key, or that are read without that."""
-    roles = (config.target_model, config.optimizer_model)
-    named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
+    environ = with_dotenv(config, environ)
+    named = list(named_variables(config))
     named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
     values = (environ.get(name, "").strip() for name in (*named, *_UNNAMED))
     return tuple(dict.fromkeys(value for value in values if value))
@@ -233,6 +236,13 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
         return opener(settings)
     except SettingRefused as error:  # an environment knows its keys, but not where they were written
         raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
+
+
+def open_notifier(how: str, environ: Mapping[str, str]) -> Notifier:
+    """The way to tell somebody outside that `--notify` names; raises ConfigError."""
+    from skillopt_es.adapters.notifying import open_notifier as opened  # noqa: PLC0415 -- few runs tell anybody
+
+    return opened(how, environ)
 
 
 def open_executor(stopping: Callable[[], bool]) -> Executor:
