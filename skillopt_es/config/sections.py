@@ -216,6 +216,9 @@ class SearchConfig:
 
     rounds: int = field(metadata=_limits(low=1))
     draw_again: bool
+    anew: int = field(metadata=_limits(low=0))
+    backlog: bool
+    beside: int = field(metadata=_limits(low=0))
 
 
 @frozen(kw_only=True)
