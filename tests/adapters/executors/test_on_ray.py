@@ -125,7 +125,7 @@ class Killed:
         over = threading.Event()
 
         def disturb() -> None:
-            while not over.wait(0.2 + 0.6 * self.draw.random()):
+            while not over.wait(0.3 + self.draw.random()):
                 if not self.counts["node"] and self.draw.random() < 0.15:
                     self.counts["node"] += self.nodes.lose(self.draw)
                 else:
