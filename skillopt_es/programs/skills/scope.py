@@ -8,9 +8,12 @@ same: if one of them opens a changed skill or comes out otherwise, all are tried
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve
 
 from skillopt_es.engine.tasks import Evaluation, RunData, selection, shuffled
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
 from skillopt_es.programs.skills.state import SkillsState, where_of
 from skillopt_es.skill.folders import SKILL_FILE, always_shown, index_of, skill_of, skills_in
@@ -65,6 +68,7 @@ def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:
 def _moved(state: SkillsState, whole: Evaluation, watched: list[str], changed: frozenset[str]) -> bool:
     """Whether an item that was not to notice the change did."""
     assert state.current is not None
-    rows, known = state.rollouts.get(whole.place, {}), state.measured[state.current.skill.hash].items
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(whole.place, {})
+    known = state.measured[state.current.skill.hash].items
     there = [rows[item] for item in watched if item in rows]
     return any(set(skills_in(row.viewed)) & changed or row.outcome != known[row.item] for row in there)
