@@ -310,6 +310,7 @@ class SkillsConfig:
     reflection_group_size: int = field(metadata=_limits(low=1))
     max_rejected_update_buffer_size: int = field(metadata=_limits(low=1))
     most_waiting: int = field(metadata=_limits(low=0))
+    sentinels: int = field(metadata=_limits(low=0))
     manage: bool
     manage_gate_rule: GateRule
     most_changes: int = field(metadata=_limits(low=1))
