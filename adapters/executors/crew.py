@@ -143,11 +143,11 @@ class Crew:
                 self._give_back(worker)
                 return episode
 
-    def close(self) -> None:
-        """Sends everybody home."""
+    def close(self, *, dismiss: bool = True) -> None:
+        """Sends everybody home; without `dismiss`, nobody can be told."""
         for task in self._hiring:
             task.cancel()
-        for worker in self._all:
+        for worker in self._all if dismiss else ():
             worker.dismiss()
         self._all.clear()
         self._free.clear()
