@@ -5,7 +5,9 @@ Attempts on a Ray cluster of this machine: how they scale where they wait, what 
 
 Nodes are processes on this machine, so what is measured is work that waits (for a model, a game, a container), not
 work that computes. The table has the throughput beside the ideal one (each worker busy for the delay alone, and nothing
-else); the last line what an attempt costs the writer: its own processor time, with one question each and no delay.
+else); the line below it what an attempt costs the writer: its own processor time, with one question each and no delay.
+What follows is a model: from that, and from what a call costs a run besides (bench_trainer.py), which part of a
+processor the writer needs for clusters of up to 1,000 nodes.
 """
 
 from __future__ import annotations
@@ -91,6 +93,39 @@ def processor() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@frozen
+class Kind:
+    """A kind of attempt: how long it takes, and how often it asks the target."""
+
+    name: str
+    seconds: float
+    calls: int
+
+    def costs(self, message: float) -> float:
+        """What one attempt costs the writer: a message to begin it, and for each call one more and the call itself."""
+        return (self.calls + 1) * message + self.calls * CALL
+
+
+CALL = 1 / 2_400  # seconds of processor for a call in a whole run, its journal and its events (bench_trainer.py)
+KINDS = (Kind("question", 3, 1), Kind("game", 60, 20), Kind("script", 30, 2), Kind("coding agent", 600, 50))
+WORKERS = 8  # a node
+
+
+def print_model(message: float) -> None:
+    """The writer's share of a processor, by kind of attempt and number of nodes, with every worker busy."""
+    nodes = (1, 10, 100, 1000)
+    print(
+        f"\n{'attempts':14} {'s':>5} {'calls':>6}",
+        *(f"{count:>7} nodes" for count in nodes),
+        "  the writer is the limit at",
+    )
+    for kind in KINDS:
+        shares = [count * WORKERS / kind.seconds * kind.costs(message) for count in nodes]
+        most = kind.seconds / kind.costs(message)
+        cells = " ".join(f"{share:13.3f}" for share in shares)
+        print(f"{kind.name:14} {kind.seconds:5g} {kind.calls:6} {cells}   {most:,.0f} workers")
+
+
 def main() -> None:
     """Both tables."""
     parser = argparse.ArgumentParser()
@@ -116,6 +151,7 @@ def main() -> None:
         print(f"\n{took.attempts} attempts without delay: {1000 * took.seconds / took.attempts:.2f} ms each,", end=" ")
         each = took.processor / took.attempts
         print(f"{1000 * each:.2f} ms of the writer's processor: one processor leads {1 / each:,.0f} attempts a second")
+    print_model(each / 2)
 
 
 if __name__ == "__main__":

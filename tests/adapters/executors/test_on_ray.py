@@ -102,13 +102,14 @@ def test_workers_and_nodes_may_die(tmp_path: Path, project: Project, nodes: Node
     """At random, while it runs: the same log, and no item with a 0 that it did not earn."""
     config = settings(project, nodes)
     local = trained(config, tmp_path / "here" / "run", here)
-    for number in range(ROUNDS):
+    number, total = 0, Counter[str]()
+    while number < ROUNDS or not total["worker"]:  # a run may be over before anything was killed
         nodes.add(2 - nodes.spare)
         killed = Killed(nodes, random.Random(number))
         with killed.while_it_runs():
             there = trained(config, tmp_path / f"there-{number}" / "run", patient)
+        number, total = number + 1, total + killed.counts
         print(number, killed.counts)
-        assert killed.counts.total()
         assert head(there) == head(local)
         assert same(there, local)
 
