@@ -22,6 +22,7 @@ GARBAGE_THRESHOLD = 100_000
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
     "resume": ("run", "Continue a run that stopped."),
+    "continue": ("run", "Train on from a run's best skill, as a new run."),
     "sweep": ("sweep", "Train many settings and seeds, and compare them in one table."),
     "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
     "steer": ("steer", "Pause, stop, limit or guide a run while it is open; each order is an event."),
