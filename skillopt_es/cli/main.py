@@ -139,6 +139,9 @@ def _log_format(ctx: click.Context, _: click.Parameter, value: str) -> None:
         output.stderr.switch_to_json()
 
 
+_COMPLETE = "_SKILLOPT_ES_COMPLETE"
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.option(
@@ -167,12 +170,24 @@ def cli(debug: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits; errors of ours are one sentence and the next step."""
+    _complete_for_a_shell()
     _replace_closed_streams()
     gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)
     with safe_streams(), telling_on_stderr() as stderr:
         code = _called(list(sys.argv[1:] if argv is None else argv), Output(stderr))
         _drop_output()
     sys.exit(code)
+
+
+def _complete_for_a_shell() -> None:
+    """Answers a shell that completes a command line, and exits; its bytes are not for our own streams."""
+    import os
+
+    instruction = os.environ.get(_COMPLETE, "")
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(cli, {}, "skillopt-es", _COMPLETE, instruction))
 
 
 def _called(words: list[str], output: Output) -> int:

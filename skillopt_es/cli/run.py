@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.estimate import print_estimate
+from skillopt_es.cli.notify import Ending, note_ending, notify_option, told_at_end
 from skillopt_es.cli.options import (
     OFFLINE_DEMO,
     budget_options,
@@ -40,10 +41,11 @@ Work = Callable[["Watch"], Awaitable["Run"]]
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
 @click.option("--again", metavar="RUN", help="Train as this run was, with the settings that it has recorded.")
-@click.option("--run", "--name", "name", help="The new run's name; by default the config's name and the time.")
+@click.option("--name", "--run", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
 @click.option("--dry-run", is_flag=True, help="Print an estimate, as `estimate` does, and start nothing.")
+@notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -54,6 +56,7 @@ def run_command(
     name: str | None,
     overrides: tuple[str, ...],
     dry_run: bool,
+    notify: tuple[str, ...],
     quiet: bool,
     directory: Path,
     as_json: bool,
@@ -92,7 +95,8 @@ def run_command(
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
         work: Work = lambda watch: atrain(loaded, name=folder.name, runs=folder.parent, watch=watch)  # noqa: E731
         opening = ground_rules(loaded)
-        return _drive(work, folder, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
+        with told_at_end(notify, folder) as ending:
+            return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
 
 
 def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig:
@@ -130,6 +134,7 @@ def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig
     help="Change a setting that decides nothing, such as a limit.",
 )
 @budget_options
+@notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -138,6 +143,7 @@ def resume_command(
     ask_again: bool,
     accept_loss: bool,
     overrides: tuple[str, ...],
+    notify: tuple[str, ...],
     quiet: bool,
     directory: Path,
     as_json: bool,
@@ -152,12 +158,14 @@ def resume_command(
     work: Work = lambda watch: aresume(  # noqa: E731
         folder, settings=texts, ask_again=ask_again, accept_loss=accept_loss, watch=watch
     )
-    return _drive(work, folder, quiet=quiet, as_json=as_json)
+    with told_at_end(notify, folder) as ending:
+        return _drive(work, folder, ending, quiet=quiet, as_json=as_json)
 
 
 def _drive(
     work: Work,
     folder: Path,
+    ending: Ending,
     *,
     quiet: bool,
     as_json: bool,
@@ -187,12 +195,15 @@ def _drive(
         try:
             run = asyncio.run(go())
         except (BackendError, Interrupted) as error:
+            if last.state is not None:
+                note_ending(ending, last.state)
             error.hint = ", then ".join(filter(None, (error.hint, resume_hint(folder))))
             raise
         finally:
             _keep_overview(folder)
     # Nothing happens in a run that is complete already: then its log has to be read.
     state = run.state() if last.state is None else last.state
+    note_ending(ending, state)
     return print_outcome(state, folder, as_json=as_json)
 
 

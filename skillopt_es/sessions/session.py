@@ -7,6 +7,7 @@ A new run's first event holds config, data and skill, which are checked together
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, resume_overrides
+from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
@@ -106,6 +108,8 @@ async def resume(folder: Path, session: Session) -> AnyState:
                 )
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
+        for note in dotenv_notes(run.config, os.environ):
+            session.warn(note)
         async with open_data(run.config, session.world) as data:
             # Before a model is opened: answers for other items would be paid for, and recorded under these ids.
             _check_same_data(data.splits, started)

@@ -23,6 +23,7 @@ from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
+from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_event
 from skillopt_es.projections.item_results import item_results
 from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
@@ -172,7 +173,9 @@ class Pages:
     def scores(self, request: Request) -> Response:
         """What can be said of the scores."""
         facts = self.facts(request, "whole")
-        said = scores_section(headlines_of(facts)) or note("Nothing was measured yet.")
+        said = scores_section(headlines_of(facts), certificate=certificate_lines(facts.summary.certificate)) or note(
+            "Nothing was measured yet."
+        )
         numbers = el("p", link("The numbers as JSON", "run", facts.name, "scores.json"))
         head = el("h1", "Scores of ", link(facts.name, "run", facts.name))
         return self.of_run(request, facts.name, "scores", part("scores-part", head, said, numbers), read=facts.read)

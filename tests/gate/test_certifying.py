@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.command import command
 from support.tamper import rewritten, seqs_of
 
 import skillopt_es as so
@@ -109,10 +110,11 @@ def test_the_certificate_decides_nothing_else(run: so.Run, tmp_path: Path) -> No
 def test_only_what_was_measured_under_both_is_bet_on(run: so.Run) -> None:
     """Each item beside itself, in a batch that was the first to meet it."""
     rows = [recorded.event for recorded in run.events(["RolloutCompleted"])]
-    for wager in wagers(run):
-        for item in wager.by_item.gains:
-            places = [row.place for row in rows if isinstance(row, RolloutCompleted) and row.item == item]
-            assert Place(places[0]).is_batch_at(wager.place)
+    bets = [(wager, item) for wager in wagers(run) for item in wager.by_item.gains]
+    assert bets
+    for wager, item in bets:
+        places = [row.place for row in rows if isinstance(row, RolloutCompleted) and row.item == item]
+        assert Place(places[0]).is_batch_at(wager.place)
 
 
 def test_types_have_to_win_as_well(tmp_path: Path) -> None:
@@ -153,3 +155,22 @@ def test_what_is_not_fresh_is_named() -> None:
     assert held.problem(wager) == "claims x as fresh, which was tried at e1/s1/b0 before"
     other = evolve(wager, by_item=evolve(wager.by_item, gains={"y": 1.0}))
     assert held.problem(other) == "bets on y, which was not tried under both texts at e2/s2"
+
+
+def test_everything_that_shows_a_run_says_what_is_certified(run: so.Run, tmp_path: Path) -> None:
+    """`status`, the report and an export's provenance; and which score chose the best skill."""
+    arguments = [run.folder.name, "--dir", str(run.folder.parent)]
+    status = command("status", *arguments, cwd=tmp_path).out
+    assert "certified   the best skill: +" in status
+    assert "(chosen by this score, which flatters it)" in status
+    found = json.loads(command("status", *arguments, "--json", cwd=tmp_path).out)["certificate"]
+    assert found["is_best"]
+    command("report", *arguments, "--out", str(tmp_path / "page.html"), cwd=tmp_path)
+    assert "Certified: the best skill" in (tmp_path / "page.html").read_text()
+    command("export", *arguments, f"{tmp_path}/my-skill/", cwd=tmp_path)
+    facts = json.loads((tmp_path / "my-skill" / "PROVENANCE.json").read_text())["facts"]
+    assert facts["certificate"]["is_this"]
+    assert facts["certificate"]["least"] == found["moves"][-1]["least"]
+    assert {each["decided"] for each in facts["scores"] if each["split"] == "val"} == {True}
+    verified = command("verify", *arguments, "--export", str(tmp_path / "my-skill"), cwd=tmp_path)
+    assert verified.code == 0

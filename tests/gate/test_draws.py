@@ -138,6 +138,7 @@ def test_a_verdict_says_its_rule_its_draws_and_its_reason(runs: dict[str, Path])
 
 def test_every_further_draw_is_a_draw_of_its_own(runs: dict[str, Path]) -> None:
     """Another place, so another slot and a call of its own; and another seed, which is recorded."""
+    assert any(event.draw > 1 for run in runs.values() for event in scores(run))
     for run in runs.values():
         by_text: dict[str, list[SkillScored]] = {}
         for event in scores(run):

@@ -30,7 +30,9 @@ from skillopt_es.projections.turning_points import turning_points
 @pytest.fixture(params=KINDS)
 def records(request: pytest.FixtureRequest, audited: Audited) -> list[Recorded]:
     """The events of a run of each kind."""
-    return records_of(audited(request.param))
+    found = records_of(audited(request.param))
+    assert chains(found)
+    return found
 
 
 def proposed(chain: Chain) -> list[str]:

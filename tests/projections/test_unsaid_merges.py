@@ -28,7 +28,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[Recorded]:
 @pytest.fixture(scope="module")
 def steps(records: list[Recorded]) -> list[Chain]:
     """Its steps."""
-    return list(chains(records).values())
+    found = list(chains(records).values())
+    assert found
+    return found
 
 
 def _proposed(chain: Chain) -> list[Edit]:

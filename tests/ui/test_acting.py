@@ -72,9 +72,8 @@ def test_a_form_without_its_token_does_nothing(there: Asking) -> None:
 
 def test_a_fork_is_made_by_the_command_s_own_function(there: Asking) -> None:
     """At a moment, under a name, with other settings; what is wrong is said."""
-    answer = there.post(
-        "/run/run/fork", {"until": "seq", "number": "1", "name": "other", "settings": "evaluation.gate_metric=soft"}
-    )
+    fields = {"until": "seq", "number": "1", "name": "other", "settings": "evaluation.gate_metric=soft"}
+    answer = there.post("/run/run/fork", fields)
     assert answer.headers.get("location") == "/run/other"
     assert "A fork of" in there.get("/run/other").text
     assert there.post("/run/run/fork", {"name": "../out"}).status_code == 400

@@ -132,7 +132,9 @@ def test_a_long_trajectory_is_shortened_in_its_middle(tmp_path: Path) -> None:
     target = ScriptedModel("scripted target", lambda request: "beginning " + "so on " * 9999 + "ending")
     settings = ("train.num_epochs=1", "gradient.max_trajectory_chars=600")
     train(tmp_path, *settings, world=ScriptedWorld(target=target, optimizer=watched(seen)))
-    for text in (request.messages[1].content for request in seen if request.stage == "analyst"):
+    texts = [request.messages[1].content for request in seen if request.stage == "analyst"]
+    assert texts
+    for text in texts:
         assert len(text) < 2 * 600 + 1000
         assert "[agent] beginning so on" in text
         assert "so on ending\n~~~~" in text
@@ -145,7 +147,9 @@ def test_no_trajectory_can_end_its_own_fence(tmp_path: Path) -> None:
     seen: list[ChatRequest] = []
     target = ScriptedModel("scripted target", lambda request: evil)
     train(tmp_path, "train.num_epochs=1", world=ScriptedWorld(target=target, optimizer=watched(seen)))
-    for text in (request.messages[1].content for request in seen if request.stage == "analyst"):
+    texts = [request.messages[1].content for request in seen if request.stage == "analyst"]
+    assert texts
+    for text in texts:
         outside, fence = [], ""
         for line in text.splitlines():
             mark = re.match("~{4,}", line)

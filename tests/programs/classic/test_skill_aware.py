@@ -385,6 +385,7 @@ def test_what_is_not_written_yet_is_part_of_the_state(tmp_path: Path) -> None:
 def test_upstream_a_step_ends_with_its_notes(tmp_path: Path) -> None:
     """`--until step N` shows the skill that the next step starts from."""
     events = train(tmp_path, ON, UPSTREAM, "train.num_epochs=1")
+    assert of(AppendixWritten, events)
     with EventLog.open(tmp_path / "run") as log:
         for seq, event in enumerate(events, start=1):
             if isinstance(event, AppendixWritten):

@@ -108,6 +108,7 @@ def test_protected_parts_survive_every_rewrite_and_repairs_are_recorded(mode: st
     repairs = [each for event in of(events, CandidateBuilt) for each in event.rewrite.repairs]
     assert {each.action for each in repairs} == {"put_back", "restored"}
     assert {each.part for each in repairs} == {"frontmatter", "appendix", "slow_update"}
+    assert of(events, CandidateBuilt)
     state = None
     for event in events:
         if isinstance(event, CandidateBuilt):
@@ -198,6 +199,7 @@ def test_a_candidate_can_be_walked_back_to_its_proposals(mode: str, tmp_path: Pa
     made = {
         each.id: each for event in of(events, PatchProposed) + of(events, PatchesMerged) for each in _proposals(event)
     }
+    assert of(events, CandidateBuilt)
     state = None
     for event in events:
         if isinstance(event, CandidateBuilt):
