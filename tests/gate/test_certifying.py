@@ -189,3 +189,14 @@ def test_a_step_and_an_item_are_explained_with_their_bets(run: so.Run, tmp_path:
     assert f"+1.0000 for {wager.challenger[:8]} against certified {wager.certified[:8]}" in item
     found = json.loads(command("explain", *arguments, "--item", won, "--json", cwd=tmp_path).out)
     assert [bet["gain"] for bet in found["bets"]] == [1.0]
+
+
+def test_the_certified_skill_can_be_shipped_and_scored(run: so.Run, tmp_path: Path) -> None:
+    """By its name, wherever a skill of a run is named."""
+    arguments = [run.folder.name, "--dir", str(run.folder.parent)]
+    done = command("export", *arguments, "--which", "certified", f"{tmp_path}/proved/", cwd=tmp_path)
+    assert done.code == 0, done.err
+    facts = json.loads((tmp_path / "proved" / "PROVENANCE.json").read_text())["facts"]
+    assert facts["skill"]["hash"] == run.skill("certified").hash == wagers(run)[-1].challenger
+    assert facts["lines"]
+    assert command("verify", *arguments, "--export", str(tmp_path / "proved"), cwd=tmp_path).code == 0
