@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,7 +86,7 @@ def blame_command(
         if found is None:
             raise reading.problem or NotInRun(f"{reading.run.name} has no skill yet", hint="the run has not begun")
         text = found.current if which == "current" else found.best
-        path = file or text.skill.main
+        path = file or text.skill.main or _only(text.makers)
         if path not in text.makers:
             raise NotInRun(f"the skill has no file {path}", hint=f"it has {names(sorted(text.makers))}")
         prices = recorded_prices(recorded.event for recorded in reading.read(types=("RunStarted", "RunResumed")))
@@ -145,6 +145,13 @@ def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str,
         except LogDamaged as error:  # its lines are told without it
             reading.problem = reading.problem or error
     return usage
+
+
+def _only(files: Mapping[str, object]) -> str:
+    """The one file of a folder of skills; raises NotInRun where there are several, or none."""
+    if len(files) == 1:
+        return next(iter(files))
+    raise NotInRun("which file of the folder of skills?", hint=f"it has {names(sorted(files)) if files else 'none'}")
 
 
 def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> Sequence[BlamedLine]:

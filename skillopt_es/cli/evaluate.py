@@ -227,7 +227,9 @@ _SHARES = {
 
 def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     """Scores, types and tokens of each split, for people."""
-    click.echo(f"skill     {request.skill.main} ({request.skill.hash[:12]})")
+    from skillopt_es.presenting.words import skill_named
+
+    click.echo(f"skill     {skill_named(request.skill)} ({request.skill.hash[:12]})")
     for note in request.notes:
         click.echo(f"note      {note}")
     click.echo(f"target    {request.config.target_model.model}")

@@ -78,7 +78,9 @@ def _trajectories(chain: Chain) -> Iterator[str]:
     yield f"trajectories, grouped by event {chain.groups.seq}"
     groups = chain.groups.event.groups
     for group in groups[:_MOST]:
-        yield f"  {group.id}  {counted(len(group.items), group.kind)}: {names(group.items)}"
+        what = f"{counted(len(group.items), group.kind)}: {names(group.items)}" if group.items else "the whole folder"
+        opened = f" (opened {', '.join(group.viewed)})" if group.viewed else ""
+        yield f"  {group.id}  {what}{opened}"
     if len(groups) > _MOST:
         yield f"  and {counted(len(groups) - _MOST, 'more group')}, which --json lists"
 

@@ -77,6 +77,12 @@ def chosen_skill(log: EventLog, choice: SkillChoice) -> tuple[SkillTree, Facts]:
     return facts_of(log, choice.which, None if choice.at is None else seq_of(log, choice.at))
 
 
+def refuse_names(choice: SkillChoice) -> None:
+    """Raises UsageError for a name or a description that would be for several skills."""
+    if choice.named:
+        raise click.UsageError("--name and --description are for one skill; a folder's skills have their own")
+
+
 def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]:
     """Writes a skill into its folder; the paths. What an earlier export wrote there and this one does not, goes."""
     paths = {path: folder / path for path in built.files}

@@ -29,7 +29,7 @@ from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
-from skillopt_es.presenting.words import is_sealed, looks_words
+from skillopt_es.presenting.words import is_sealed, looks_words, skill_named
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs.folders import dir_option
@@ -277,7 +277,7 @@ def _print_evaluation(found: Detailed) -> None:
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     field("evaluation", f"{each.folder.name} ({each.status}{why})")
     if found.started is not None:
-        field("scores", f"{found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
+        field("scores", f"{skill_named(found.started.skill)} ({found.started.skill.hash[:12]}), no training run")
     field("used", f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
     field("log", f"{counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     for line in summary.tests:
@@ -300,9 +300,9 @@ def _what(started: RunStarted) -> str:
     name = env.get("name") if isinstance(env, dict) else None
     splits = started.splits
     if not splits.digests:
-        return f"{started.skill.main} on {name}: items that are not in the log"
+        return f"{skill_named(started.skill)} on {name}: items that are not in the log"
     return (
-        f"{started.skill.main} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
+        f"{skill_named(started.skill)} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
         f"{len(splits.test)} test items"
     )
 

@@ -198,7 +198,7 @@ def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
     if _backends(state) == {"simulated"}:  # the demo: there is nothing to deliver
         if state.steps_done:
             steps.append((f"replay {name} --until step {min(2, state.steps_done)}{where}", "the state then"))
-        return [*steps, (f"blame {name}{where}", "who wrote each line"), ("init my-project", "your own tasks")]
+        return [*steps, *_blame(state, name, where), ("init my-project", "your own tasks")]
     if not state.counts.accepted:
         return [*steps, (f"why-not {name}{where}", "what was proposed, and why it was not taken")]
     return [
@@ -208,9 +208,21 @@ def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
     ]
 
 
+def _blame(state: AnyState, name: str, where: str) -> list[tuple[str, str]]:
+    """The command that shows who wrote a text; of a folder of skills, its first one's."""
+    assert state.best is not None
+    files = sorted(state.best.skill.files)
+    if state.best.skill.is_folder and not files:
+        return []
+    file = f" {files[0]}" if state.best.skill.is_folder else ""
+    return [(f"blame {name}{file}{where}", "who wrote each line")]
+
+
 def _name_to_give(state: AnyState) -> str:
     """The option without which `install` refuses a skill that agents could not call by its own name."""
     assert state.best is not None
+    if state.best.skill.is_folder:  # each skill of it has its name
+        return ""
     try:
         named = is_name(own_name(state.best.skill.text))
     except OutputRefused:  # its frontmatter is none: `install` says what to do about that

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
-from skillopt_es.events.values import WHOLE_FILES, Draft, Edit, Proposal
+from skillopt_es.events.values import WHOLE_FILES, Draft, Edit, Proposal, SkillTree
 from skillopt_es.projections.seal import Looks
+from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
     from skillopt_es.projections.fates import Fate
@@ -81,6 +83,13 @@ def _whole_files(edit: Edit) -> str:
             return f"retire {skill}"
         case _:
             return f"{edit.op} {listed(edit.target.split())} into {skill}"
+
+
+def skill_named(skill: SkillTree) -> str:
+    """What a skill is called where its name is wanted: its main file, or how many skills a folder of them has."""
+    if not skill.is_folder:
+        return skill.main
+    return f"a folder of {counted(len(ids_of(skill)), 'skill')}"
 
 
 def unsaid_words(merges: int) -> str:
