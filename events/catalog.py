@@ -222,6 +222,8 @@ class SkillScored(Event):
     `draw` counts a text's draws for the gate, each from its own `seed`; 0 is one that decides nothing, and is told.
     Where items were not run because nothing that they can come to would matter, the score is not `exact`: it is the
     most that the whole evaluation could have given. `begun_at` is where the other items of the draw were run before.
+    The `carried` items were not run, either: they would have seen what they saw under the skill that their results are
+    `carried_from`.
     """
 
     place: str
@@ -236,6 +238,8 @@ class SkillScored(Event):
     seed: int | None = None
     not_run: tuple[str, ...] = ()
     begun_at: str = ""
+    carried: tuple[str, ...] = ()
+    carried_from: str = ""
 
 
 @frozen(kw_only=True)

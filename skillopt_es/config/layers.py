@@ -121,10 +121,11 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
 
 # What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
 _RESUMABLE = {
-    "env": ("workers", "exec_timeout", "max_completion_tokens"),
+    "env": ("executor", "workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share"),
+    "ray": ("address", "cpus", "resources"),
     "prices": ("unit", "models"),
     "budget": ("max_cost", "max_tokens", "max_calls", "max_minutes"),
 }

@@ -42,7 +42,16 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "viewed": (),
         "injected": (),
     },
-    "SkillScored": {"value": None, "exact": True, "draw": 1, "seed": None, "not_run": (), "begun_at": ""},
+    "SkillScored": {
+        "value": None,
+        "exact": True,
+        "draw": 1,
+        "seed": None,
+        "not_run": (),
+        "begun_at": "",
+        "carried": (),
+        "carried_from": "",
+    },
     "MinibatchesPlanned": {"dropped": ()},
     "PatchProposed": {
         "edits": (),
