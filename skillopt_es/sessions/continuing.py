@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides, recorded_config
 from skillopt_es.config.places import config_folder
-from skillopt_es.engine.programs import check_allowed, fold_log
+from skillopt_es.engine.programs import check_allowed, fold_log, program_of
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Learned, SkillTree
-from skillopt_es.programs.classic.state import Classic
 
 
 @frozen(kw_only=True)
@@ -40,10 +39,7 @@ def read_before(folder: Path, overrides: Sequence[str]) -> Before:
     check_allowed("resume", started, folder.name)
     place = config_folder(started.folder, folder)
     changed = {**state.overrides, **any_overrides(overrides)}
-    learned = Learned(run=folder.name, run_id=run_id, seq=seq)
-    if isinstance(state.program, Classic):
-        tried = tuple(evolve(each, before=True) for each in state.program.buffer)
-        learned = evolve(learned, meta_skill=state.program.meta_skill, tried=tried)
+    learned = program_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))
     return Before(
         config=recorded_config(dict(started.config), place, changed),
         skill=state.best.skill,

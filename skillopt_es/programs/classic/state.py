@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import (
     StepImported,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Batch, BufferEntry, Minibatch, Proposal, SkillTree
+from skillopt_es.events.values import Batch, BufferEntry, Learned, Minibatch, Proposal, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import AnyState, RunState, proposals_in
 
@@ -101,6 +101,12 @@ def initial(started: RunStarted) -> Classic:
     """Before the first epoch: with what was learned in the run that this one continues, if it continues one."""
     learned = started.learned
     return Classic() if learned is None else Classic(buffer=learned.tried, meta_skill=learned.meta_skill)
+
+
+def hands_on(state: ClassicState, learned: Learned) -> Learned:
+    """What a run that continues this one takes over: the last epoch's tries, and the optimizer's notes."""
+    tried = tuple(replace(each, before=True) for each in state.program.buffer)
+    return replace(learned, meta_skill=state.program.meta_skill, tried=tried)
 
 
 def beginning() -> ClassicState:
