@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -14,6 +14,7 @@ from skillopt_es.presenting.documents import plain
 
 if TYPE_CHECKING:
     from skillopt_es.audit.skill_table import SkillRow, SkillTable, Tally
+    from skillopt_es.events.values import Json
 
 
 @click.command("skills")
@@ -50,10 +51,12 @@ def skills_command(run: str | None, directory: Path, as_json: bool) -> int:
         return as_found(reading)
 
 
-def _document(found: SkillTable) -> dict[str, object]:
+def _document(found: SkillTable) -> dict[str, Json]:
     """The table for programs."""
-    rows = [{**plain(row), "precision": row.precision, "recall": row.recall} for row in found.rows]  # type: ignore[dict-item]
-    routing = [
+    rows: list[Json] = [
+        {**cast("dict[str, Json]", plain(row)), "precision": row.precision, "recall": row.recall} for row in found.rows
+    ]
+    routing: list[Json] = [
         {"kind": kind, "opened": [*key], "attempts": tally.attempts, "passed": tally.passed}
         for kind, keys in found.routing.items()
         for key, tally in keys.items()
