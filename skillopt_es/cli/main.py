@@ -44,7 +44,7 @@ COMMANDS = {
     "retract": ("retract", "What descends from an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
     "report": ("report", "A run as one HTML page to look at and to send."),
-    "ui": ("ui", "A page in your browser to watch runs."),
+    "ui": ("ui", "A page in your browser to watch, compare, start and steer runs."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that nothing in a log was changed."),
     "eval": ("evaluate", "Score any skill on a split."),
