@@ -40,6 +40,7 @@ COMMANDS = {
     "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),
     "why-not": ("why_not", "What was proposed and not taken, and why."),
     "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
+    "skills": ("skill_table", "What each skill of a folder was good for, and which kinds of task opened what."),
     "diff": ("diff", "What differs between two moments of a run, or between two runs."),
     "retract": ("retract", "What descends from an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
@@ -64,7 +65,7 @@ COMMANDS = {
 
 PAGED = {
     *("estimate", "log", "runs", "status", "show", "compare", "regate", "rescore", "lineage", "explain", "why-not"),
-    *("blame", "diff", "retract", "bisect", "usage"),
+    *("blame", "skills", "diff", "retract", "bisect", "usage"),
 }
 """The commands whose output may be longer than a screen."""
 
