@@ -28,6 +28,7 @@ from skillopt_es.events.values import (
     ImportedBatch,
     ImportedUsage,
     Json,
+    Learned,
     LostCall,
     Minibatch,
     NoteReport,
@@ -61,7 +62,8 @@ class RunStarted(Event):
     """
     A run began: everything that was decided before the first call; `guide` is what analysts are told about tasks.
 
-    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts.
+    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts; `learned` is there in
+    a run that continues another one.
     """
 
     VERSION = 2
@@ -77,6 +79,7 @@ class RunStarted(Event):
     guide: str = ""
     program: str = "classic"
     prompts: int = 1
+    learned: Learned | None = None
 
 
 @frozen(kw_only=True)
