@@ -22,6 +22,7 @@ GARBAGE_THRESHOLD = 100_000
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
     "resume": ("run", "Continue a run that stopped."),
+    "continue": ("run", "Train on from a run's best skill, as a new run."),
     "sweep": ("sweep", "Train many settings and seeds, and compare them in one table."),
     "schedule": ("schedule", "Print what starts a run each night: for cron, systemd or launchd."),
     "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
@@ -40,11 +41,12 @@ COMMANDS = {
     "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),
     "why-not": ("why_not", "What was proposed and not taken, and why."),
     "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
+    "skills": ("skill_table", "What each skill of a folder was good for, and which kinds of task opened what."),
     "diff": ("diff", "What differs between two moments of a run, or between two runs."),
     "retract": ("retract", "What descends from an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
     "report": ("report", "A run as one HTML page to look at and to send."),
-    "ui": ("ui", "A page in your browser to watch runs."),
+    "ui": ("ui", "A page in your browser to watch, compare, start and steer runs."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that nothing in a log was changed."),
     "eval": ("evaluate", "Score any skill on a split."),
@@ -66,7 +68,7 @@ COMMANDS = {
 
 PAGED = {
     *("estimate", "log", "runs", "status", "show", "compare", "regate", "rescore", "lineage", "explain", "why-not"),
-    *("blame", "diff", "retract", "bisect", "usage"),
+    *("blame", "skills", "diff", "retract", "bisect", "usage"),
 }
 """The commands whose output may be longer than a screen."""
 
