@@ -200,3 +200,15 @@ def test_the_certified_skill_can_be_shipped_and_scored(run: so.Run, tmp_path: Pa
     assert facts["skill"]["hash"] == run.skill("certified").hash == wagers(run)[-1].challenger
     assert facts["lines"]
     assert command("verify", *arguments, "--export", str(tmp_path / "proved"), cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("program", ["search", "classic"])
+def test_what_the_optimizer_was_sent_is_what_counts_as_shown(program: str, tmp_path: Path) -> None:
+    """Each task that stands in a request, and no other: questions, comparisons, memories, refused edits."""
+    found = trained(tmp_path, program=program)
+    with EventLog.open(found.folder) as log:
+        rows = [row.call.request for row in Journal(log.reader).read() if row.call.role == "optimizer"]
+        texts = [log.text(digest) for row in rows for _, digest in row.messages]
+    sent = {item for text in texts for item in re.findall(r"\b(?:train|val|test)\d+\b", text)}
+    shown = fold(recorded.event for recorded in found.events()).exposure.shown
+    assert sent == set(shown) != set()

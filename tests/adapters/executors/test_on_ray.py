@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve, field
-from support.logs import events_of
-from support.project import Project, plain_config
+from support.desk import Desk
+from support.logs import call_slots, events_of
+from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config, request_ids
 from support.ray_cluster import SEAT, Nodes, cluster, kill_a_worker
 
 from skillopt_es.adapters.executors.local import LocalExecutor
@@ -100,13 +102,14 @@ def test_workers_and_nodes_may_die(tmp_path: Path, project: Project, nodes: Node
     """At random, while it runs: the same log, and no item with a 0 that it did not earn."""
     config = settings(project, nodes)
     local = trained(config, tmp_path / "here" / "run", here)
-    for number in range(ROUNDS):
+    number, total = 0, Counter[str]()
+    while number < ROUNDS or not total["worker"]:  # a run may be over before anything was killed
         nodes.add(2 - nodes.spare)
         killed = Killed(nodes, random.Random(number))
         with killed.while_it_runs():
             there = trained(config, tmp_path / f"there-{number}" / "run", patient)
+        number, total = number + 1, total + killed.counts
         print(number, killed.counts)
-        assert killed.counts.total()
         assert head(there) == head(local)
         assert same(there, local)
 
@@ -125,7 +128,7 @@ class Killed:
         over = threading.Event()
 
         def disturb() -> None:
-            while not over.wait(0.2 + 0.6 * self.draw.random()):
+            while not over.wait(0.3 + self.draw.random()):
                 if not self.counts["node"] and self.draw.random() < 0.15:
                     self.counts["node"] += self.nodes.lose(self.draw)
                 else:
@@ -158,3 +161,36 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, project: Project, n
     last = events_of(tmp_path / "there" / "run")[-1]
     assert isinstance(last, RunPaused)
     assert last.reason == "error"
+
+
+@pytest.mark.parametrize("disturbed", ["head", "writer", "interrupt"])
+def test_a_run_that_is_stopped_is_continued_anywhere(tmp_path: Path, disturbed: str) -> None:
+    """Its cluster is lost, its process is killed, or somebody types Ctrl-C: it goes on, here without a cluster."""
+    endpoint = Endpoint(
+        delay=1.0 if disturbed == "head" else 0.1
+    )  # workers that are there go on for a while without it
+    with endpoint.server, cluster(1) as made:
+        project = Project(tmp_path, plain_config(endpoint.base_url)).set(train={"num_epochs": 1})
+        desk = Desk(tmp_path, {KEY_NAME: KEY, "PYTHONWARNINGS": "ignore"})
+        own = [f"ray.address={made.address}", "ray.cpus=0", f'ray.resources={{"{SEAT}": 1}}', "env.workers=2"]
+        words = [word for each in ("env.executor=ray", *own) for word in ("--set", each)]
+        with desk.start("run", "config.yaml", "--run", "one", "--quiet", *words) as running:
+            running.until(lambda: len(endpoint.server.requests) > 10)
+            if disturbed == "head":
+                made.lose_head()
+                done = running.wait()
+                assert done.code == 1
+                assert "the head of the Ray cluster" in done.err
+            elif disturbed == "writer":
+                running.kill()
+            else:
+                running.send(signal.SIGINT)
+                assert running.wait().code == 130
+        endpoint.delay = 0.0
+        if disturbed != "writer":
+            assert isinstance(events_of(project.run_folder())[-1], RunPaused)
+        recorded, asked = request_ids(call_slots(project.run_folder())), endpoint.asked
+        done = desk.run("resume", "one", "--quiet", "--set", "env.executor=local")
+        assert done.code == 0, done.err
+        assert not (endpoint.asked - asked) & recorded, "a recorded call was made again"
+        assert verify(project.run_folder()).ok
