@@ -348,7 +348,11 @@ TEXT_ONLY = frozenset({"text"})
 
 @runtime_checkable
 class Able(Protocol):
-    """A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text."""
+    """
+    A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text.
+
+    An agent that can do `skills` finds those of a folder among its own, and opens them in its own way.
+    """
 
     @property
     def provides(self) -> frozenset[str]:
