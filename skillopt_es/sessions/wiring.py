@@ -153,6 +153,8 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         url=own.url,
         folder=config.folder,
     )
+    if is_own_agent(own.backend) and not own.gateway and written_as(config, role, "api_key_env") == "api_key_env":
+        given["api_key_env"] = ""  # a key for both roles is a provider's, which no agent is to see
     settings = ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
     try:
         if own.gateway and is_own_agent(own.backend):
@@ -517,6 +519,7 @@ def _wired(
         executor=executor,
         calls=calls,
         untrusted=world.data.splits.untrusted,
+        own_skills="skills" in provided(world.models["target"]),
     )
     trainer = Trainer(
         log=writer,
