@@ -53,13 +53,14 @@ class Emission:
 
 @frozen(kw_only=True)
 class RolloutPorts:
-    """What a rollout needs of the world."""
+    """What a rollout needs of the world; a target that has its `own_skills` finds those of a folder among them."""
 
     hands: Hands
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
     untrusted: frozenset[str] = frozenset()
+    own_skills: bool = False
 
 
 async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
@@ -112,7 +113,8 @@ class _Job:
 
     def _target(self, known: dict[str, tuple[ChatRequest, Answer]]) -> _Target:
         """The target for one try: it counts from its first question, and no skill is open yet."""
-        shelf = Shelf(self._unit.skill) if self._unit.skill.is_folder else None
+        skill = self._unit.skill
+        shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
         return _Target(self._unit, self._run, self._ports.calls, shelf, known)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
@@ -265,6 +267,8 @@ class _Target:
             self._known[request.slot] = (request, answer)
         self.made.append(answer.ref)
         self.acted = self.acted or bool(answer.steps)
+        if self.shelf is not None and self.shelf.own:
+            self.shelf.did(answer.steps)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
 

@@ -519,6 +519,7 @@ def _wired(
         executor=executor,
         calls=calls,
         untrusted=world.data.splits.untrusted,
+        own_skills="skills" in provided(world.models["target"]),
     )
     trainer = Trainer(
         log=writer,
