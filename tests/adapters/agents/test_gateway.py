@@ -210,6 +210,15 @@ def answer(task):
     assert asked(agent(tmp_path, code, Shop(raises=failure))).text == f"{status} false {failure.message}"
 
 
+def test_an_agent_that_crashes_over_a_call_is_not_alone_in_it(tmp_path: Path) -> None:
+    """Its own words seldom say what was wrong with the model."""
+    code = CALLS + "\ndef answer(task): call(task, messages=[{'role': 'user', 'content': 'x'}]).raise_for_status()\n"
+    with pytest.raises(CallFailed) as crash:
+        asked(agent(tmp_path, code, Shop(raises=CallFailed("server", "nobody is there"))))
+    assert crash.value.kind == "crash"
+    assert crash.value.message.endswith("; a call of small had failed: nobody is there")
+
+
 PAUSES: list[Callable[[], BaseException]] = [NotStarted, lambda: BackendError("the key is refused", kind="auth")]
 
 
