@@ -795,6 +795,44 @@ class EnvironmentSettings:
     shared_keys: tuple[str, ...] = ()
 
 
+@frozen(kw_only=True)
+class ToolUse:
+    """One tool that a coding agent called on its way to an answer, with what it was given and what came back."""
+
+    name: str
+    given: str = ""
+    result: str = ""
+
+
+@frozen(kw_only=True)
+class Turn:
+    """What a person asked a coding agent, and what it did and answered."""
+
+    asked: str
+    answered: str = ""
+    tools: tuple[ToolUse, ...] = ()
+
+
+@frozen(kw_only=True)
+class Conversation:
+    """One conversation of a person with a coding agent, as the agent's own files have it; `when` as they write it."""
+
+    agent: str
+    id: str
+    folder: str
+    when: str
+    turns: tuple[Turn, ...]
+
+
+@frozen
+class Unreadable:
+    """A file of an agent that could not be read, or a part of it, and why."""
+
+    agent: str
+    file: str
+    why: str
+
+
 MODELS = "skillopt_es.models"
 """The entry points of providers."""
 
