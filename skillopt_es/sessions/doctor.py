@@ -31,7 +31,14 @@ from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.sessions.hiding import hide_answers
 from skillopt_es.sessions.trying import try_agent
-from skillopt_es.sessions.wiring import BOTH_ROLES, check_target, open_environment, open_model, provider_of
+from skillopt_es.sessions.wiring import (
+    BOTH_ROLES,
+    check_target,
+    open_environment,
+    open_executor,
+    open_model,
+    provider_of,
+)
 from skillopt_es.version import software_version
 
 _KINDS = {"transport": "no usable reply"}
@@ -104,7 +111,7 @@ async def _check_models(
         yield check
     async for check in _check_programs(config, models, runs):
         yield check
-    for check in [*await _check_target(config, models), *_check_budget(config, models)]:
+    for check in [*await _check_target(config, models), *_check_budget(config, models), *_check_executor(config)]:
         yield check
     if calls:
         async for check in _check_calls(config, models):
@@ -161,6 +168,13 @@ async def _check_attempt(config: RunConfig, models: dict[Role, ChatModel]) -> As
 def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterator[Check]:
     try:
         check_bounded(config, models)
+    except ConfigError as error:
+        yield problem("config", error)
+
+
+def _check_executor(config: RunConfig) -> Iterator[Check]:
+    try:
+        open_executor(config, lambda: False)
     except ConfigError as error:
         yield problem("config", error)
 
