@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, digest_of, text_digest
+from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, digest_of, text_digest
 from skillopt_es.ports import (
     AsyncCall,
     CallFailed,
@@ -173,7 +173,7 @@ class _StillCutError(Exception):
 
 
 class _Target:
-    """The target model bound to one unit; its slots count the unit's own turns, those that open skills included."""
+    """The target and the judge bound to one unit; slots count its turns, those that open skills included."""
 
     def __init__(self, unit: Unit, run: RunData, calls: Calls, shelf: Shelf | None) -> None:
         self._unit = unit
@@ -181,6 +181,7 @@ class _Target:
         self._run = run
         self._calls = calls
         self._turn = 0
+        self._judged = 0
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
         self.acted = False
@@ -235,10 +236,31 @@ class _Target:
                 raise _StillCutError
         return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, steps=answer.steps)
 
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        """What the judge says of the answer; its calls belong to this unit."""
+        role = self._run.config.judge_model
+        self._judged += 1
+        request = ChatRequest(
+            slot=self._slot.judged(self._judged),
+            stage="judge",
+            messages=tuple(messages),
+            max_tokens=max_tokens,
+            temperature=role.temperature,
+            effort=role.reasoning_effort,
+            schema=schema,
+            item=self._unit.item,
+        )
+        answer = await self._kept("judge", request)
+        return ChatReply(text=answer.text, finish=answer.finish)
+
     async def _ask(self, request: ChatRequest) -> Answer:
-        answer = await self._calls.ask("target", request)
-        self.made.append(answer.ref)
+        answer = await self._kept("target", request)
         self.acted = self.acted or bool(answer.steps)
+        return answer
+
+    async def _kept(self, role: Role, request: ChatRequest) -> Answer:
+        answer = await self._calls.ask(role, request)
+        self.made.append(answer.ref)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
 
