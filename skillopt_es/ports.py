@@ -348,7 +348,11 @@ TEXT_ONLY = frozenset({"text"})
 
 @runtime_checkable
 class Able(Protocol):
-    """A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text."""
+    """
+    A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text.
+
+    An agent that can do `skills` finds those of a folder among its own, and opens them in its own way.
+    """
 
     @property
     def provides(self) -> frozenset[str]:
@@ -652,12 +656,67 @@ class Notifier(Protocol):
 AsyncCall = Callable[[], Awaitable[T]]
 
 
+Asking = Callable[[], Ask]
+"""The target for one try of an attempt, counting from its first question; what an earlier try was answered is known."""
+
+
+class Hands(Protocol):
+    """Whoever makes attempts: this process, or workers elsewhere."""
+
+    async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
+        """
+        What `Environment.attempt` gives, made wherever; `slot` names the attempt among all of the run.
+
+        `asking` gives the target, anew for each try. It is asked in this process alone, which has keys, limits, journal
+        and budget. What it raises, an environment elsewhere meets, too, and what an attempt raises is raised here.
+        """
+        ...
+
+
+@frozen(kw_only=True)
+class Workplace:
+    """
+    What attempts are made with: the `environment` that is open here, and what opens the same one elsewhere.
+
+    `digests` are those of the items of each split; `software` is what this process runs.
+    """
+
+    environment: Environment
+    settings: EnvironmentSettings
+    digests: Mapping[str, str]
+    software: str
+
+
 class Executor(Protocol):
-    """Runs many jobs at once and hands results back in the order of the plan."""
+    """Runs many jobs at once and hands results back in the order of the plan; knows who makes the attempts in them."""
 
     def stream(self, jobs: Sequence[AsyncCall[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in the jobs' order, in lists as the next ones become ready; at most `workers` run at once."""
         ...
+
+    def hands(self, workplace: Workplace) -> Hands:
+        """Who makes attempts in this environment; nothing is started before the first one."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back whoever works elsewhere; what is under way there is lost."""
+        ...
+
+
+@frozen(kw_only=True)
+class ExecutorSettings:
+    """
+    What an executor is given.
+
+    Once `stopping` answers true no further job begins. `workers` is how many attempts may be made at once; `options`
+    are those of the config's section with the executor's name. `secrets` names the environment variables that hold
+    keys, which nobody elsewhere may see.
+    """
+
+    stopping: Callable[[], bool]
+    workers: int
+    options: Mapping[str, Json]
+    secrets: frozenset[str] = frozenset()
 
 
 @frozen(kw_only=True)
@@ -760,6 +819,44 @@ class EnvironmentSettings:
     shared_keys: tuple[str, ...] = ()
 
 
+@frozen(kw_only=True)
+class ToolUse:
+    """One tool that a coding agent called on its way to an answer, with what it was given and what came back."""
+
+    name: str
+    given: str = ""
+    result: str = ""
+
+
+@frozen(kw_only=True)
+class Turn:
+    """What a person asked a coding agent, and what it did and answered."""
+
+    asked: str
+    answered: str = ""
+    tools: tuple[ToolUse, ...] = ()
+
+
+@frozen(kw_only=True)
+class Conversation:
+    """One conversation of a person with a coding agent, as the agent's own files have it; `when` as they write it."""
+
+    agent: str
+    id: str
+    folder: str
+    when: str
+    turns: tuple[Turn, ...]
+
+
+@frozen
+class Unreadable:
+    """A file of an agent that could not be read, or a part of it, and why."""
+
+    agent: str
+    file: str
+    why: str
+
+
 MODELS = "skillopt_es.models"
 """The entry points of providers."""
 
@@ -799,4 +896,4 @@ def provider(
 
 
 OpenEnvironment = Callable[[EnvironmentSettings], Environment]
-OpenExecutor = Callable[[Callable[[], bool]], Executor]
+OpenExecutor = Callable[[ExecutorSettings], Executor]

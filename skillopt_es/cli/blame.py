@@ -15,7 +15,7 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
 from skillopt_es.presenting.documents import plain
-from skillopt_es.presenting.words import names, proposal_words, unsaid_words
+from skillopt_es.presenting.words import credit_words, names, proposal_words, unsaid_words
 
 if TYPE_CHECKING:
     from skillopt_es.audit.blame import Attributed, Blame, BlamedLine, Cost, Maker
@@ -242,6 +242,8 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     if behind.support != "trusted":
         only = "only " if behind.support == "untrusted" else "also "
         click.echo(f"  evidence: {only}attempts whose texts nobody vouches for")
+    for credit in behind.credits:
+        click.echo(f"  tried alone: {credit_words(credit)}")
     gate = behind.gate
     if gate is not None and maker.step is not None:
         turned = "not compared" if gate.alone else _turned(gate.won, gate.lost)
@@ -285,6 +287,7 @@ def _line_json(line: BlamedLine) -> Json:
         "patches": list(behind.patches),
         "items": list(behind.items),
         "evidence": behind.support,
+        "credits": [plain(credit) for credit in behind.credits],
         "won": None if gate is None else list(gate.won),
         "lost": None if gate is None else list(gate.lost),
         "verdict": None if gate is None else gate.action,

@@ -62,7 +62,11 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 )
 @click.option("--run", "run", help="Take config and skill from this run: a name in runs/, or a folder.")
 @click.option(
-    "--which", type=click.Choice(["best", "current", "initial"]), default="best", show_default=True, help="With --run."
+    "--which",
+    type=click.Choice(["best", "current", "certified", "initial"]),
+    default="best",
+    show_default=True,
+    help="With --run.",
 )
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
 @budget_options

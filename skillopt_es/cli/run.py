@@ -40,6 +40,7 @@ Work = Callable[["Watch"], Awaitable["Run"]]
 @click.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
+@click.option("--again", metavar="RUN", help="Train as this run was, with the settings that it has recorded.")
 @click.option("--name", "--run", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
@@ -51,6 +52,7 @@ Work = Callable[["Watch"], Awaitable["Run"]]
 def run_command(
     config: Path | None,
     demo: str | None,
+    again: str | None,
     name: str | None,
     overrides: tuple[str, ...],
     dry_run: bool,
@@ -71,20 +73,22 @@ def run_command(
     from skillopt_es.door.work import atrain
     from skillopt_es.runs.folders import new_run_folder
 
-    if config is not None and demo is not None:
-        raise click.UsageError("give a CONFIG or a --demo, not both")
-    loaded = load_config(
-        config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)), os.environ
-    )
+    if sum(each is not None for each in (config, demo, again)) > 1:
+        raise click.UsageError("give a CONFIG, a --demo or --again, one of them")
+    texts = (*overrides, *budget_settings(budget))
+    if again is not None:
+        loaded = _as_before(again, directory, texts)
+    else:
+        loaded = load_config(config if demo is None else demo_config(demo), texts, os.environ)
     tell_of(loaded)
     if dry_run:
         print_estimate(loaded, directory, as_json=as_json)
         return 0
-    stem = demo or "demo" if config is None else config.resolve().stem
+    stem = again or demo or "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
-    demonstrates = config is None and backends == {"simulated"}
+    demonstrates = config is None and again is None and backends == {"simulated"}
     prepare_process()
     notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
     notice = OFFLINE_DEMO if demonstrates else notice
@@ -93,6 +97,23 @@ def run_command(
         opening = ground_rules(loaded)
         with told_at_end(notify, folder) as ending:
             return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
+
+
+def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig:
+    """The config that a run has recorded, as forks and resumes have changed it, with these settings over it."""
+    from skillopt_es.config import with_overrides
+    from skillopt_es.engine.programs import check_allowed
+    from skillopt_es.engine.tasks import recorded_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
+    from skillopt_es.sessions.session import recorded_settings
+
+    folder = find_run(again, directory)
+    with Reading.of(folder) as reading:
+        started = reading.started
+        check_allowed("resume", started, folder.name)
+        recorded = recorded_run(started, folder, recorded_settings(reading)).config
+    return with_overrides(recorded, texts, os.environ)
 
 
 @click.command("resume")
@@ -139,6 +160,45 @@ def resume_command(
     )
     with told_at_end(notify, folder) as ending:
         return _drive(work, folder, ending, quiet=quiet, as_json=as_json)
+
+
+@click.command("continue")
+@run_argument
+@click.option("--name", "name", help="The new run's name; by default RUN's, with -on behind it.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="What is to differ: train.num_epochs=2.")
+@budget_options
+@notify_option
+@click.option("--quiet", is_flag=True, help="No progress.")
+@directory_option
+@json_option
+def continue_command(
+    run: str | None,
+    name: str | None,
+    overrides: tuple[str, ...],
+    notify: tuple[str, ...],
+    quiet: bool,
+    directory: Path,
+    as_json: bool,
+    **budget: float | None,
+) -> int:
+    """
+    Train on: a new run that begins with RUN's best skill and with what was learned there.
+
+    The edits that the last epoch refused are not proposed again, and the optimizer keeps its notes. The data is the
+    same; everything else may be set anew. RUN stays as it is, and defaults to the newest.
+
+    \b
+    skillopt-es continue my-run --set train.num_epochs=2
+    """
+    from skillopt_es.door.work import atrain_on
+    from skillopt_es.runs.folders import continued_folder, find_run
+
+    parent = find_run(run, directory)
+    texts = (*overrides, *budget_settings(budget))
+    with continued_folder(name, parent) as folder:
+        work: Work = lambda watch: atrain_on(parent, settings=texts, name=folder.name, watch=watch)  # noqa: E731
+        with told_at_end(notify, folder) as ending:
+            return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=f"continues {parent.name}")
 
 
 def _drive(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., object])
-_WHICH = ("best", "current", "initial")
+_WHICH = ("best", "current", "certified", "initial")
 
 
 @frozen(kw_only=True)

@@ -121,10 +121,11 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
 
 # What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
 _RESUMABLE = {
-    "env": ("workers", "exec_timeout", "max_completion_tokens"),
+    "env": ("executor", "workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share"),
+    "ray": ("address", "cpus", "resources"),
     "prices": ("unit", "models"),
     "budget": ("max_cost", "max_tokens", "max_calls", "max_minutes"),
 }
@@ -193,6 +194,8 @@ def _refused(section: str, name: str, instead: str) -> ConfigError:
 def _instead(section: str, name: str, run: str, where: str, steps: int) -> str:
     """What makes another run with another value: from here on, or where all rests on it, from the start."""
     key = f"{section}.{name}"
+    if key == "train.num_epochs":
+        return f"`skillopt-es continue {run} --set {key}=…{where}` trains on from its best skill, as a new run"
     if section == "env" or (section == "train" and name in PLANNED_BY):
         return (
             "a new run can have another value, and begin with this one's best skill: "

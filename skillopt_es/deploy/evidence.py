@@ -105,9 +105,9 @@ def _end(log: EventLog, until: int | None) -> Head:
 
 def _skill_at(log: EventLog, which: Which, seq: int) -> SkillTree:
     state, _ = fold_log(log.read(until=seq))
-    if state.started is None or state.best is None or state.current is None:
+    if state.started is None:
         raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
-    return {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}[which]
+    return state.started.skill if which == "initial" else state.standings[which].skill
 
 
 def _ref(recorded: Recorded) -> EventRef:
@@ -133,8 +133,8 @@ def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunF
 
 def _node(tree: Lineage, which: Which, skill: str) -> Node | None:
     """The text's node; None for a text of an imported run that nobody knows the making of."""
-    name = {"best": tree.best, "current": tree.current, "initial": "start"}[which]
-    node = tree.by_name.get(name)
+    named = {"best": tree.best, "current": tree.current, "initial": "start"}
+    node = tree.by_name.get(named.get(which, ""))
     if node is not None and node.skill == skill:
         return node
     return next((each for each in reversed(tree.nodes) if each.skill == skill), None)
@@ -263,8 +263,11 @@ def origins_of(log: EventLog, which: Which, skill: SkillTree, until: int) -> Map
     found = blame(records[:1] if which == "initial" else records)
     if found is None:
         return None
-    text: Attributed = found.best if which == "best" else found.current
-    if text.skill != skill:
+    texts: tuple[Attributed, ...] = {"best": (found.best,), "certified": (found.best, found.current)}.get(
+        which, (found.current,)
+    )
+    text = next((each for each in texts if each.skill == skill), None)
+    if text is None:
         return None
     return {path: _runs(makers, refs) for path, makers in sorted(text.makers.items())}
 

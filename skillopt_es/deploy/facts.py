@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.events.values import Score, Split
 
-Which = Literal["best", "current", "initial"]
+Which = Literal["best", "current", "certified", "initial"]
 
 
 @frozen(kw_only=True)

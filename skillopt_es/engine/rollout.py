@@ -30,9 +30,9 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     ChatRequest,
-    Environment,
     Episode,
     Executor,
+    Hands,
     Item,
     Message,
     Tool,
@@ -53,13 +53,14 @@ class Emission:
 
 @frozen(kw_only=True)
 class RolloutPorts:
-    """What a rollout needs of the world."""
+    """What a rollout needs of the world; a target that has its `own_skills` finds those of a folder among them."""
 
-    environment: Environment
+    hands: Hands
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
     untrusted: frozenset[str] = frozenset()
+    own_skills: bool = False
 
 
 async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
@@ -89,20 +90,32 @@ class _Job:
     async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
         item = self._ports.items[self._unit.item]
         skill = self._unit.skill
-        shelf = Shelf(skill) if skill.is_folder else None
-        ask = _Target(self._unit, self._run, self._ports.calls, shelf)
-        shown = skill if shelf is None else shelf.shown
+        known: dict[str, tuple[ChatRequest, Answer]] = {}
+        ask = self._target(known)
+
+        def asking() -> _Target:
+            nonlocal ask
+            ask = self._target(known)
+            return ask
+
+        shown = skill if ask.shelf is None else ask.shelf.shown
         try:
-            episode = await self._ports.environment.attempt(item, shown, ask, seed=self._unit.seed)
+            episode = await self._ports.hands.attempt(item, shown, asking, seed=self._unit.seed, slot=ask.slot)
         except CallFailed as failure:
             return self._event(item, _without_answer(failure), "", ask), ()
         except _StillCutError:
             cut = Failed("truncated", _CUT_TWICE)
             return self._event(item, _ended(cut, cut.kind), "", ask), ()
-        if shelf is not None:
-            episode = evolve(episode, records=_with_views(episode.records, shelf))
+        if ask.shelf is not None:
+            episode = evolve(episode, records=_with_views(episode.records, ask.shelf))
         blob = packed(episode, ask.exchanges)
         return self._event(item, episode, text_digest(blob), ask), (blob,)
+
+    def _target(self, known: dict[str, tuple[ChatRequest, Answer]]) -> _Target:
+        """The target for one try: it counts from its first question, and no skill is open yet."""
+        skill = self._unit.skill
+        shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
+        return _Target(self._unit, self._run, self._ports.calls, shelf, known)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
         fetched = ask.acted and self._run.config.target_model.agent_on_the_web
@@ -173,13 +186,25 @@ class _StillCutError(Exception):
 
 
 class _Target:
-    """The target and the judge bound to one unit; slots count its turns, those that open skills included."""
+    """
+    The target and the judge bound to one try of a unit; slots count its turns, those that open skills included.
 
-    def __init__(self, unit: Unit, run: RunData, calls: Calls, shelf: Shelf | None) -> None:
+    `known` is what the unit has been answered in earlier tries, whose worker was lost: it is not asked twice.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        run: RunData,
+        calls: Calls,
+        shelf: Shelf | None,
+        known: dict[str, tuple[ChatRequest, Answer]],
+    ) -> None:
         self._unit = unit
-        self._slot = unit.place.of_item(unit.item)
+        self.slot = unit.place.of_item(unit.item)
         self._run = run
         self._calls = calls
+        self._known = known
         self._turn = 0
         self._judged = 0
         self.made: list[CallRef] = []
@@ -217,7 +242,7 @@ class _Target:
         role = config.target_model
         self._turn += 1
         request = ChatRequest(
-            slot=self._slot.turn(self._turn),
+            slot=self.slot.turn(self._turn),
             stage="rollout",
             messages=tuple(messages),
             max_tokens=config.env.max_completion_tokens if max_tokens is None else max_tokens,
@@ -227,7 +252,7 @@ class _Target:
             tool_choice=tool_choice,
             skill=self._unit.skill,
             item=self._unit.item,
-            seed=_seed(config.train.seed, self._slot),
+            seed=_seed(config.train.seed, self.slot),
         )
         answer = await self._ask(request)
         if answer.finish == "length":
@@ -241,7 +266,7 @@ class _Target:
         role = self._run.config.judge_model
         self._judged += 1
         request = ChatRequest(
-            slot=self._slot.judged(self._judged),
+            slot=self.slot.judged(self._judged),
             stage="judge",
             messages=tuple(messages),
             max_tokens=max_tokens,
@@ -256,10 +281,15 @@ class _Target:
     async def _ask(self, request: ChatRequest) -> Answer:
         answer = await self._kept("target", request)
         self.acted = self.acted or bool(answer.steps)
+        if self.shelf is not None and self.shelf.own:
+            self.shelf.did(answer.steps)
         return answer
 
     async def _kept(self, role: Role, request: ChatRequest) -> Answer:
-        answer = await self._calls.ask(role, request)
+        earlier, answer = self._known.get(request.slot, (None, None))
+        if answer is None or earlier != request:
+            answer = await self._calls.ask(role, request)
+            self._known[request.slot] = (request, answer)
         self.made.append(answer.ref)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer

@@ -109,7 +109,8 @@ def _started(event: RunStarted) -> str:
     if not splits.digests:
         return f"{counted(event.total_steps, 'step')}; {event.software}"
     data = f"{len(splits.train)} train, {len(splits.val)} validation, {len(splits.test)} test items"
-    return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
+    begun = "" if event.learned is None else f"; continues {event.learned.run}"
+    return f"{counted(event.total_steps, 'step')} over {data}{begun}; {event.software}"
 
 
 def _planned(event: EpochPlanned) -> str:

@@ -40,6 +40,7 @@ from skillopt_es.runs.overview import SESSIONS
 from skillopt_es.runs.reading import Reading
 from skillopt_es.runs.run_settings import settings_in
 from skillopt_es.sessions.session import recorded_settings
+from skillopt_es.ui.acting import Acts
 from skillopt_es.ui.compare_page import MOST_RUNS, Compared, compare_page
 from skillopt_es.ui.item_pages import event_page, item_page, items_page
 from skillopt_es.ui.refused_page import refused_page, rule_asked
@@ -57,6 +58,7 @@ from skillopt_es.ui.safety import Guard, Refused, Rules
 from skillopt_es.ui.shell import Visit, address, link, page, part, problem
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.skill_page import skill_page
+from skillopt_es.ui.steering_part import steering_section
 from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream
 
@@ -81,6 +83,7 @@ class Pages:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.acts = Acts(site, self.visit)
 
     def routes(self) -> list[Route]:
         """Address and page."""
@@ -103,6 +106,7 @@ class Pages:
         return [
             Route("/", self.runs),
             Route("/compare", self.compare),
+            *self.acts.routes(),
             Route("/stream", self.runs_stream),
             Route("/static/{name:str}", static),
             Route("/favicon.ico", no_icon),
@@ -160,6 +164,7 @@ class Pages:
             part("head", run_head(facts)),
             now_part(facts, now_of(folder)),
             curve_part(facts),
+            steering_section(facts, self.visit(request), request.query_params.get("said", "")),
             latest_part(latest),
             steps_part(facts),
         )

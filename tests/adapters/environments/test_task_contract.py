@@ -62,22 +62,15 @@ def test_the_example_of_an_async_function_works(tmp_path: Path) -> None:
 
 def test_a_function_and_a_command_get_the_same(tmp_path: Path) -> None:
     """Key by key, with the steps of an agent where there are any."""
+    kept = [tmp_path / "by_function.json", tmp_path / "by_command.json"]
     (tmp_path / "graders.py").write_text(
-        "import json\ndef keep(row):\n    open('by_function.json', 'w').write(json.dumps(row))\n    return 1\n"
-        "if __name__ == '__main__':\n    import sys\n    open('by_command.json', 'w').write(sys.stdin.read())\n    print(1)\n"
+        f"import json, sys\ndef keep(row):\n    open({str(kept[0])!r}, 'w').write(json.dumps(row))\n    return 1\n"
+        f"if __name__ == '__main__':\n    open({str(kept[1])!r}, 'w').write(sys.stdin.read())\n    print(1)\n"
     )
-    function = f"import os\nos.chdir({str(tmp_path)!r})\n"
-    (tmp_path / "graders.py").write_text(function + (tmp_path / "graders.py").read_text())
     command = {"command": [sys.executable, "graders.py"]}
-    here = Path.cwd()
-    try:
-        assert grade_one(tmp_path, ITEM, TRIED, grader="python:graders.py:keep").outcome == Measured(1, 1)
-    finally:
-        import os
-
-        os.chdir(here)
+    assert grade_one(tmp_path, ITEM, TRIED, grader="python:graders.py:keep").outcome == Measured(1, 1)
     assert grade_one(tmp_path, ITEM, TRIED, grader=command, sandbox="unconfined").outcome == Measured(1, 1)
-    rows = [json.loads((tmp_path / f"by_{name}.json").read_text()) for name in ("function", "command")]
+    rows = [json.loads(file.read_text()) for file in kept]
     assert rows[0] == rows[1]
     assert {"id": "1", "source": "mail", "answer": "March 4"}.items() <= rows[0].items()
     assert [step["kind"] for step in rows[0]["trajectory"]] == ["system", "user", "command", "reply"]
@@ -116,5 +109,5 @@ BAD: list[Any] = [[], [{"grader": "exact", "weight": 0}], [{"grader": "exact", "
 @pytest.mark.parametrize("several", BAD)
 def test_a_list_that_cannot_be_graders_is_refused(tmp_path: Path, several: Any) -> None:
     """Before anything is asked."""
-    with pytest.raises(ConfigError, match="env.grader"):
+    with pytest.raises(ConfigError, match="grader"):
         grade_one(tmp_path, ITEM, "x", grader=several)

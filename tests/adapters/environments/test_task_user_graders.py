@@ -200,7 +200,7 @@ def test_a_function_may_come_from_an_installed_module(tmp_path: Path) -> None:
         ({"command": [None]}, "", "must be a command"),
         ({"python": "a:b", "command": "c"}, "", "must be one of exact"),
         ("exakt", "", "must be one of exact"),
-        (["exact"], "", "must be one of exact"),
+        (["exakt"], "", "must be one of exact"),
     ],
 )
 def test_a_grader_that_cannot_be_used_is_a_config_error(tmp_path: Path, grader: Any, body: str, says: str) -> None:

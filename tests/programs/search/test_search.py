@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from support.command import command
+
 import skillopt_es as so
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -303,3 +305,37 @@ def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under
     assert not any(event.calls for event in again)
     assert all(" x" not in edit.content for event in again for edit in event.edits)
     assert again[0].edits[0].content in run.skill("best").text
+
+
+def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
+    """The tasks that it fixed alone, and how many tries it took to know."""
+    run = searched(tmp_path, **{"budget.max_calls": 90})
+    said = command("blame", "search", "--line", "3", "--dir", ".", cwd=tmp_path)
+    assert re.search(r"tried alone: fixed train.* in \d+ tr(y|ies)", said.out), said
+    told = json.loads(command("blame", "search", "--line", "3", "--dir", ".", "--json", cwd=tmp_path).out)
+    [line] = told["lines"]
+    [credit] = line["credits"]
+    assert credit["fixed"]
+    assert set(credit["fixed"]) <= set(line["items"])
+    assert "RULE" in line["text"]
+    assert run.status == "completed"
+
+
+def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:
+    """The end is planned by the limit that is in force."""
+
+    def down(request: so.ChatRequest) -> str:
+        raise so.BackendError("the endpoint is down")
+
+    first = searched(tmp_path, teach=down, **{"budget.max_calls": 60})
+    assert first.status == "paused"
+    more = so.resume(
+        tmp_path / "search",
+        settings={"budget.max_calls": 120},
+        target=agent,
+        optimizer=teacher(claims=True),
+        grader=grader,
+    )
+    [stopped] = of_type(more, TrainingStopped)
+    assert (more.status, stopped.limit) == ("completed", 120.0)
+    assert 70 < more.usage().usage.total.calls <= 120
