@@ -125,6 +125,25 @@ def test_steps_that_an_agent_reports_come_first(tmp_path: Path) -> None:
     assert [step.kind for step in asked(agent(tmp_path, code, Shop())).steps] == ["message", "score"]
 
 
+STREAMS = (
+    CALLS
+    + """
+def answer(task):
+    said = call(task, messages=[{"role": "user", "content": "x"}], stream=True, stream_options={"include_usage": True})
+    assert said.headers["content-type"].startswith("text/event-stream"), said.headers
+    pieces = [json.loads(line[6:]) for line in said.text.splitlines() if line.startswith("data: {")]
+    assert said.text.endswith("data: [DONE]\\n\\n"), said.text
+    assert pieces[-1]["usage"]["total_tokens"] == 10, pieces
+    return "".join(each["delta"].get("content") or "" for piece in pieces for each in piece["choices"])
+"""
+)
+
+
+def test_an_answer_may_be_streamed(tmp_path: Path) -> None:
+    """In one piece: it is journaled before anybody sees it."""
+    assert asked(agent(tmp_path, STREAMS, Shop())).text == "green"
+
+
 TRIES = """
 def answer(task):
     said = []
