@@ -16,6 +16,7 @@ from contextlib import aclosing
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.config.backends import is_own_agent
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words
@@ -118,7 +119,9 @@ class _Job:
         return _Target(self._unit, self._run, self._ports.calls, shelf, known)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
-        fetched = ask.acted and self._run.config.target_model.agent_on_the_web
+        target = self._run.config.target_model
+        # An agent of the user's own need not tell what it did.
+        fetched = target.agent_on_the_web and (ask.acted or is_own_agent(target.backend))
         doubtful = self._run.config.env.trust == "untrusted" or item.id in self._ports.untrusted
         if doubtful or fetched:
             episode = evolve(episode, trust="untrusted")
