@@ -710,7 +710,7 @@ class ExecutorSettings:
 
     Once `stopping` answers true no further job begins. `workers` is how many attempts may be made at once; `options`
     are those of the config's section with the executor's name. `secrets` names the environment variables that hold
-    keys, which nobody elsewhere may see.
+    the models' keys, which nobody elsewhere may see.
     """
 
     stopping: Callable[[], bool]
