@@ -319,7 +319,7 @@ def _require_prices(read: _Reader, name: str, configs: Sequence[RunConfig]) -> N
 
 def _require_bounded(read: _Reader, name: str, configs: Sequence[RunConfig]) -> None:
     for config in configs:
-        for role in ROLES:
+        for role in config.roles:
             provider = provider_of(config.role(role).backend)
             if endpoint_of(config, role) == name and provider is not None and provider.agent:
                 raise ConfigError(
