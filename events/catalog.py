@@ -28,6 +28,7 @@ from skillopt_es.events.values import (
     ImportedBatch,
     ImportedUsage,
     Json,
+    Learned,
     LostCall,
     Minibatch,
     NoteReport,
@@ -61,7 +62,8 @@ class RunStarted(Event):
     """
     A run began: everything that was decided before the first call; `guide` is what analysts are told about tasks.
 
-    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts.
+    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts; `learned` is there in
+    a run that continues another one.
     """
 
     VERSION = 2
@@ -77,6 +79,7 @@ class RunStarted(Event):
     guide: str = ""
     program: str = "classic"
     prompts: int = 1
+    learned: Learned | None = None
 
 
 @frozen(kw_only=True)
@@ -219,6 +222,8 @@ class SkillScored(Event):
     `draw` counts a text's draws for the gate, each from its own `seed`; 0 is one that decides nothing, and is told.
     Where items were not run because nothing that they can come to would matter, the score is not `exact`: it is the
     most that the whole evaluation could have given. `begun_at` is where the other items of the draw were run before.
+    The `carried` items were not run, either: they would have seen what they saw under the skill that their results are
+    `carried_from`.
     """
 
     place: str
@@ -233,6 +238,8 @@ class SkillScored(Event):
     seed: int | None = None
     not_run: tuple[str, ...] = ()
     begun_at: str = ""
+    carried: tuple[str, ...] = ()
+    carried_from: str = ""
 
 
 @frozen(kw_only=True)

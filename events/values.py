@@ -487,3 +487,48 @@ class SplitIds:
     val: tuple[str, ...]
     test: tuple[str, ...]
     digests: Mapping[str, str]
+
+
+@frozen
+class FailureCode:
+    """A code, and the items that failed with it."""
+
+    code: str
+    items: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class BufferEntry:
+    """
+    One entry of the step buffer: what a step tried and what came of it; `bound`: the value after is a bound.
+
+    `before` says that it is a step of the run that this one continues.
+    """
+
+    step: int
+    action: str
+    total: int
+    failed: int
+    codes: tuple[FailureCode, ...]
+    patterns: tuple[FailurePattern, ...]
+    value_before: float | None
+    value_after: float | None
+    rejected: tuple[Proposal, ...] = ()
+    rejected_notes: tuple[str, ...] = ()
+    bound: bool = False
+    before: bool = False
+
+
+@frozen(kw_only=True)
+class Learned:
+    """
+    What a run takes over from the one that it continues, beside its best skill: the last epoch's tries, and the notes.
+
+    The other run is named, with its id and the event up to which it had come.
+    """
+
+    run: str
+    run_id: str
+    seq: int
+    meta_skill: str = ""
+    tried: tuple[BufferEntry, ...] = ()

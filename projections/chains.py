@@ -19,6 +19,7 @@ from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateBuilt,
     CandidateGated,
+    CertificateWagered,
     ComparisonDrawn,
     ComparisonExtended,
     EditsRanked,
@@ -37,6 +38,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     names_of,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, EditReport, GateVerdict, Proposal
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.wording import by_wording, same_words
@@ -58,6 +60,7 @@ class Chain:
 
     step: int
     epoch: int
+    wagered: Seen[CertificateWagered] | None = None
     groups: Seen[MinibatchesPlanned] | None = None
     patches: Mapping[str, Seen[PatchProposed]] = field(factory=dict)
     extended: Seen[AppendixExtended] | None = None
@@ -92,7 +95,7 @@ class Chain:
     def events(self) -> tuple[Seen[Event], ...]:
         """All that was recorded of it, in order."""
         single = (self.groups, self.extended, self.consolidated, self.learning_rate, self.ranked, self.rewritten)
-        ends = (self.built, self.gated, self.skipped, self.written, self.gap)
+        ends = (self.wagered, self.built, self.gated, self.skipped, self.written, self.gap)
         there = [each for each in (*single, *ends) if each is not None]
         return tuple(sorted([*there, *self.patches.values(), *self.merges.values()], key=lambda seen: seen.seq))
 
@@ -226,6 +229,7 @@ def _with_groups(chain: Chain, seen: Seen[MinibatchesPlanned]) -> Chain:
 
 
 _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
+    CertificateWagered: lambda chain, seen: evolve(chain, wagered=seen),
     MinibatchesPlanned: _with_groups,
     PatchProposed: lambda chain, seen: evolve(chain, patches={**chain.patches, seen.event.patch: seen}),
     AppendixExtended: lambda chain, seen: evolve(chain, extended=seen),
@@ -245,7 +249,9 @@ CHAIN_TYPES = names_of((RunStarted, *_JOINED))
 
 
 def _step_of(event: Event) -> int | None:
-    """The step that an event is of; a gap may be of none."""
+    """The step that an event is of; a gap, or a bet at the end of a run, may be of none."""
+    if isinstance(event, CertificateWagered):
+        return Place(event.place).step
     step = getattr(event, "step", None)
     return step if isinstance(step, int) else None
 

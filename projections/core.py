@@ -336,7 +336,8 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
     if not event.exact:
         partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
         return replace(state, partial=partial, rollouts=rollouts)
-    items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    items = {item: state.measured[event.carried_from].items[item] for item in event.carried}
+    items |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
     drawn = Drawn(score=event.score, place=event.place, items=items)
     known = Measurement(drawn=(drawn,), value=event.value) if known is None else _drawn_again(known, event, drawn)
     return replace(

@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from skillopt_es.events.catalog import (
     CandidateGated,
+    CertificateWagered,
     PatchProposed,
     Recorded,
     RolloutCompleted,
@@ -106,7 +107,8 @@ class ItemHistory:
     """
     Everything that a run recorded of one item; `left_out` are the evaluations that ended before they reached it.
 
-    `unknown` are the steps that trained on it and do not say whether an analyst saw that.
+    `bets` are those in which it counted for the certificate. `unknown` are the steps that trained on it and do not say
+    whether an analyst saw that.
     """
 
     item: str
@@ -115,6 +117,7 @@ class ItemHistory:
     uses: tuple[Use, ...]
     turned: tuple[Turned, ...]
     unknown: tuple[int, ...] = ()
+    bets: tuple[Seen[CertificateWagered], ...] = ()
 
 
 def split_in(splits: SplitIds, item: str) -> str:
@@ -133,11 +136,14 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
     results: list[Seen[RolloutCompleted]] = []
     left_out: list[Seen[SkillScored]] = []
     turned: list[Turned] = []
+    bets: list[Seen[CertificateWagered]] = []
     for recorded in records:
         builder.add(recorded)
         match recorded.event:
             case RolloutCompleted() as event if event.item == item:
                 results.append(Seen(recorded.seq, event))
+            case CertificateWagered() as event if item in event.by_item.gains:
+                bets.append(Seen(recorded.seq, event))
             case SkillScored() as event if item in event.not_run:
                 left_out.append(Seen(recorded.seq, event))
             case CandidateGated(verdict=verdict) as event if item in (*verdict.won, *verdict.lost):
@@ -158,6 +164,7 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
         uses=_uses(item, builder),
         turned=tuple(turned),
         unknown=_unknown(results, builder),
+        bets=tuple(bets),
     )
 
 

@@ -17,6 +17,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    CertificateWagered,
     EditsRanked,
     EpochCompleted,
     EpochPlanned,
@@ -43,6 +44,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Score
+from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
 from skillopt_es.projections.core import moved
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
@@ -105,6 +107,8 @@ class Summary:
     meta_skill: str = ""
     completed: RunCompleted | None = None
     looks: Looks = field(factory=Looks)
+    certifies: bool = False
+    wagers: tuple[CertificateWagered, ...] = ()
     stopped: TrainingStopped | None = None
     imported: RunImported | None = None
     forked: RunForked | None = None
@@ -127,6 +131,11 @@ class Summary:
         """The whole evaluations of a skill on the validation items."""
         own = (line for line in self.evaluations if line.purpose == "selection" and line.skill == skill)
         return tuple(line for line in own if line.exact)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is certified, and what was bet."""
+        return Certificate(wanted=self.certifies, initial=self.initial, best=self.best.skill, wagers=self.wagers)
 
     @property
     def step_lines(self) -> tuple[StepLine, ...]:
@@ -161,11 +170,13 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         initial=holder.skill,
         current=holder,
         best=holder,
+        certifies=wants_certificate(event),
     )
 
 
-def _resumed(summary: Summary, _: RunResumed) -> Summary:
-    return evolve(summary, status="running", paused="", pause="", pause_key="", hint="", resumed=summary.resumed + 1)
+def _resumed(summary: Summary, event: RunResumed) -> Summary:
+    summary = evolve(summary, status="running", paused="", pause="", pause_key="", hint="", resumed=summary.resumed + 1)
+    return evolve(summary, certifies=still_wants(summary.certifies, event.overrides))
 
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
@@ -179,6 +190,7 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
     return evolve(
         summary,
         forked=event,
+        certifies=still_wants(summary.certifies, event.overrides),
         looks=summary.looks.forked(),
         current=current,
         best=best,
@@ -337,6 +349,10 @@ def _promoted(summary: Summary, event: BestPromoted) -> Summary:
     return _placed(summary, event, Holder(skill=event.skill, value=event.value))
 
 
+def _wagered(summary: Summary, event: CertificateWagered) -> Summary:
+    return evolve(summary, wagers=(*summary.wagers, event))
+
+
 def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
     return evolve(summary, looks=summary.looks.after(event))
 
@@ -397,6 +413,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     TrainingStopped: _stopped,
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
+    CertificateWagered: _wagered,
     SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: _imported,

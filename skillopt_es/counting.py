@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_PLURALS = {"batch": "batches", "success": "successes", "trajectory": "trajectories"}
+_PLURALS = {"batch": "batches", "success": "successes", "trajectory": "trajectories", "try": "tries"}
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from skillopt_es.events.errors import SkillOptError
 
 
+@cache
 def software_version() -> str:
     """Name and version, as recorded in a run's first event."""
     try:

@@ -74,12 +74,13 @@ def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
         "rollout",
         "evaluation",
         "env",
+        "ray",
         "skills",
         "prices",
         "budget",
     }
     demo = load_config(None)
-    for section in ("train", "gradient", "optimizer", "rollout", "evaluation", "skills", "prices"):
+    for section in ("train", "gradient", "optimizer", "rollout", "evaluation", "ray", "skills", "prices"):
         names = {attribute.name for attribute in getattr(demo, section).__attrs_attrs__}
         assert names == set(base[section])
 

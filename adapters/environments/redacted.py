@@ -14,11 +14,13 @@ from skillopt_es.events.values import Failed, Outcome, SkillTree
 from skillopt_es.ports import (
     Answers,
     Ask,
+    Asking,
     AskOptions,
     CallFailed,
     ChatReply,
     Environment,
     Episode,
+    Hands,
     Item,
     Message,
     Splits,
@@ -101,6 +103,24 @@ class RedactedEnvironment:
         """Give back processes and files."""
         with without_secrets(self._clean):
             await self._inner.aclose()
+
+
+class RedactedHands:
+    """Attempts made elsewhere, with what is said of them redacted: whoever makes them has no key to know one by."""
+
+    def __init__(self, inner: Hands, clean: Redactor) -> None:
+        self._inner = inner
+        self._clean = clean
+
+    async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
+        """The same attempt, as `RedactedEnvironment` gives it."""
+
+        def clean() -> Ask:
+            return _CleanAsk(asking(), self._clean)
+
+        with without_secrets(self._clean):
+            episode = await self._inner.attempt(item, skill, clean, seed=seed, slot=slot)
+        return _clean_episode(episode, self._clean)
 
 
 @frozen

@@ -6,10 +6,39 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Generic, TypeVar, cast
 
-from skillopt_es.ports import AsyncCall, NotStarted, Unanswered
+from attrs import frozen
+
+from skillopt_es.events.values import SkillTree
+from skillopt_es.ports import (
+    Asking,
+    AsyncCall,
+    Environment,
+    Episode,
+    ExecutorSettings,
+    Item,
+    NotStarted,
+    Unanswered,
+    Workplace,
+)
 
 T = TypeVar("T")
 _WAITING = object()
+
+
+def open_executor(settings: ExecutorSettings) -> LocalExecutor:
+    """The executor of this process."""
+    return LocalExecutor(settings.stopping)
+
+
+@frozen
+class Here:
+    """Attempts that are made in this process."""
+
+    environment: Environment
+
+    async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
+        """The environment's own."""
+        return await self.environment.attempt(item, skill, asking(), seed=seed)
 
 
 class LocalExecutor:
@@ -44,6 +73,13 @@ class LocalExecutor:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def hands(self, workplace: Workplace) -> Here:
+        """This process."""
+        return Here(workplace.environment)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
 
 
 class _Pool(Generic[T]):

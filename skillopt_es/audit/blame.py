@@ -30,7 +30,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Edit, GateVerdict, Proposal, SkillTree
+from skillopt_es.events.values import CallRef, Credit, Edit, GateVerdict, Proposal, SkillTree
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
 from skillopt_es.projections.core import moved
 from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, patches_behind, support_of
@@ -305,7 +305,8 @@ class Behind:
 
     `unsaid` are the merges on the way that did not say which of their inputs they used, `unplaced` the proposals that
     nothing which such a merge saw is worded like: of these all analysts and items count. `support` says whether a
-    trusted attempt stands behind them, or only untrusted ones.
+    trusted attempt stands behind them, or only untrusted ones. `credits` are what those edits have earned alone that
+    were tried alone.
     """
 
     proposals: tuple[Proposal, ...]
@@ -316,6 +317,7 @@ class Behind:
     unsaid: tuple[str, ...] = ()
     unplaced: tuple[str, ...] = ()
     support: Support = "trusted"
+    credits: tuple[Credit, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -376,6 +378,9 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, UsageSums], lines_of
         cost=cost,
         unsaid=tuple(merge for merge in chain.unsaid if merge in makers),
         unplaced=tuple(name for name in names if chain.unplaced(name)),
+        credits=()
+        if chain.ranked is None
+        else tuple(each for each in chain.ranked.event.credits if each.edit in names),
     )
 
 

@@ -54,7 +54,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.sessions.wiring import REAL_WORLD
+from skillopt_es.sessions.wiring import local_executor
 from skillopt_es.skill.pins import without_line
 
 
@@ -75,7 +75,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
     if own is not None:
         return own(chain([first], events), folder)
     run = recorded_run(first.event, folder)
-    executor = REAL_WORLD.executor(lambda: False)
+    executor = local_executor()
     texts = _Noticing(log, log.erasures.texts)
     ports = Ports(
         calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor, rollouts=None

@@ -42,11 +42,11 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
-from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
+from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Hands, Item, can_regrade
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
-from skillopt_es.sessions.wiring import REAL_WORLD, OpenData, World, environment_of
+from skillopt_es.sessions.wiring import REAL_WORLD, OpenData, World, environment_of, local_executor, open_hands
 
 
 @frozen(kw_only=True)
@@ -84,12 +84,13 @@ async def rescored(
     assert started is not None
     home = Path(tried.last.config.folder)
     config = recorded_config(dict(started.config), home, {**overridden, **asked_from_here(changed, home)})
-    executor = world.executor(lambda: False)
+    executor = local_executor()
     async with environment_of(config, world) as environment:
         _check_environment(environment)
         check_walls(environment, config, folder)
-        items = OpenData(config=config, environment=environment, splits=environment.load()).items
-        work = [_Again(each, items, environment, log, executor) for each in tried.rollouts]
+        data = OpenData(config=config, environment=environment, splits=environment.load())
+        hands = open_hands(config, data, executor, {})
+        work = [_Again(each, data.items, hands, log, executor) for each in tried.rollouts]
         async with aclosing(executor.stream(work, workers=jobs_at_once(config.env.workers))) as stream:
             grades = tuple([grade async for done in stream for grade in done])
     if grades and all(each.derived is None for each in grades):
@@ -214,7 +215,7 @@ class _Again:
 
     tried: _Try
     items: Mapping[str, Item]
-    environment: Environment
+    hands: Hands
     log: EventLog
     executor: Executor
 
@@ -223,7 +224,7 @@ class _Again:
         if item is None:
             return self._grade(None, "the data of these settings have no such item")
         calls = _Answers(event, Journal(self.log.reader), self.log)
-        ports = RolloutPorts(environment=self.environment, items=self.items, executor=self.executor, calls=calls)
+        ports = RolloutPorts(hands=self.hands, items=self.items, executor=self.executor, calls=calls)
         try:
             again, _ = await rollout_job(self.tried.unit, self.tried.run, ports)()
         except (_NotRecordedError, TextErased) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
 from skillopt_es.presenting.documents import plain
-from skillopt_es.presenting.words import names, proposal_words, unsaid_words
+from skillopt_es.presenting.words import credit_words, names, proposal_words, unsaid_words
 
 if TYPE_CHECKING:
     from skillopt_es.audit.blame import Attributed, Blame, BlamedLine, Cost, Maker
@@ -86,7 +86,7 @@ def blame_command(
         if found is None:
             raise reading.problem or NotInRun(f"{reading.run.name} has no skill yet", hint="the run has not begun")
         text = found.current if which == "current" else found.best
-        path = file or text.skill.main
+        path = file or text.skill.main or _only(text.makers)
         if path not in text.makers:
             raise NotInRun(f"the skill has no file {path}", hint=f"it has {names(sorted(text.makers))}")
         prices = recorded_prices(recorded.event for recorded in reading.read(types=("RunStarted", "RunResumed")))
@@ -145,6 +145,13 @@ def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str,
         except LogDamaged as error:  # its lines are told without it
             reading.problem = reading.problem or error
     return usage
+
+
+def _only(files: Mapping[str, object]) -> str:
+    """The one file of a folder of skills; raises NotInRun where there are several, or none."""
+    if len(files) == 1:
+        return next(iter(files))
+    raise NotInRun("which file of the folder of skills?", hint=f"it has {names(sorted(files)) if files else 'none'}")
 
 
 def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> Sequence[BlamedLine]:
@@ -235,6 +242,8 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     if behind.support != "trusted":
         only = "only " if behind.support == "untrusted" else "also "
         click.echo(f"  evidence: {only}attempts whose texts nobody vouches for")
+    for credit in behind.credits:
+        click.echo(f"  tried alone: {credit_words(credit)}")
     gate = behind.gate
     if gate is not None and maker.step is not None:
         turned = "not compared" if gate.alone else _turned(gate.won, gate.lost)
@@ -278,6 +287,7 @@ def _line_json(line: BlamedLine) -> Json:
         "patches": list(behind.patches),
         "items": list(behind.items),
         "evidence": behind.support,
+        "credits": [plain(credit) for credit in behind.credits],
         "won": None if gate is None else list(gate.won),
         "lost": None if gate is None else list(gate.lost),
         "verdict": None if gate is None else gate.action,

@@ -62,7 +62,11 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 )
 @click.option("--run", "run", help="Take config and skill from this run: a name in runs/, or a folder.")
 @click.option(
-    "--which", type=click.Choice(["best", "current", "initial"]), default="best", show_default=True, help="With --run."
+    "--which",
+    type=click.Choice(["best", "current", "certified", "initial"]),
+    default="best",
+    show_default=True,
+    help="With --run.",
 )
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
 @budget_options
@@ -223,7 +227,9 @@ _SHARES = {
 
 def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     """Scores, types and tokens of each split, for people."""
-    click.echo(f"skill     {request.skill.main} ({request.skill.hash[:12]})")
+    from skillopt_es.presenting.words import skill_named
+
+    click.echo(f"skill     {skill_named(request.skill)} ({request.skill.hash[:12]})")
     for note in request.notes:
         click.echo(f"note      {note}")
     click.echo(f"target    {request.config.target_model.model}")

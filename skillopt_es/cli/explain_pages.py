@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +12,7 @@ from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
+    CertificateWagered,
     Event,
     EvidenceRetracted,
     MetaSkillWritten,
@@ -22,6 +23,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.presenting.documents import plain, result_json, use_json
 from skillopt_es.presenting.event_lines import in_words
+from skillopt_es.presenting.numbers import change
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import note_fates
@@ -47,6 +49,7 @@ def step_page(chain: Chain) -> Iterator[str]:
     """A step for people, in the order in which one thing led to the next."""
     if chain.unsaid:
         yield unsaid_words(len(chain.unsaid))
+    yield from _certificate(chain)
     yield from _trajectories(chain)
     yield from _analysts(chain)
     yield from _notes(chain)
@@ -56,13 +59,28 @@ def step_page(chain: Chain) -> Iterator[str]:
     yield from _verdict(chain)
 
 
+def _certificate(chain: Chain) -> Iterator[str]:
+    """What the step's fresh items said of the current skill and the certified one."""
+    if chain.wagered is None:
+        return
+    event, gains = chain.wagered.event, chain.wagered.event.by_item.gains
+    yield f"certificate, event {chain.wagered.seq}: {in_words(event)}"
+    turned = (
+        ("won", [each for each in gains if gains[each] > 0]),
+        ("lost", [each for each in gains if gains[each] < 0]),
+    )
+    yield from (f"  {how}: {names(items)}" for how, items in turned if items)
+
+
 def _trajectories(chain: Chain) -> Iterator[str]:
     if chain.groups is None:
         return
     yield f"trajectories, grouped by event {chain.groups.seq}"
     groups = chain.groups.event.groups
     for group in groups[:_MOST]:
-        yield f"  {group.id}  {counted(len(group.items), group.kind)}: {names(group.items)}"
+        what = f"{counted(len(group.items), group.kind)}: {names(group.items)}" if group.items else "the whole folder"
+        opened = f" (opened {', '.join(group.viewed)})" if group.viewed else ""
+        yield f"  {group.id}  {what}{opened}"
     if len(groups) > _MOST:
         yield f"  and {counted(len(groups) - _MOST, 'more group')}, which --json lists"
 
@@ -227,6 +245,10 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
                 ],
                 "uses": [use_json(use) for use in history.uses],
                 "uses_unknown_in_steps": list(history.unknown),
+                "bets": [
+                    {"seq": seen.seq, "place": seen.event.place, "gain": seen.event.by_item.gains[item]}
+                    for seen in history.bets
+                ],
                 "turned": [plain(turned) for turned in history.turned],
             }
         )
@@ -248,6 +270,14 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
     click.echo("where it turned" if history.turned else "it turned at no gate and in no comparison")
     for turned in history.turned:
         click.echo(f"  {_turned_words(turned)}")
+    print_page(map(_bet_words, history.bets, repeat(item)))
+
+
+def _bet_words(seen: Seen[CertificateWagered], item: str) -> str:
+    """What an item said of the current skill and the certified one, when nothing had met it before."""
+    wager = seen.event
+    texts = f"{wager.challenger[:8]} against certified {wager.certified[:8]}"
+    return f"fresh at {wager.place}, event {seen.seq}: {change(wager.by_item.gains[item])} for {texts}"
 
 
 def unknown_words(steps: Sequence[int]) -> str:

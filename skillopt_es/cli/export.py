@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +19,11 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import Recorded, RolloutCompleted
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.interchange.run_files import result_files
+
+if TYPE_CHECKING:
+    from skillopt_es.deploy.facts import Facts
 
 _FORMATS = ("skill", "jsonl", "sqlite", "skillopt", "datasette", "mlflow", "otel")
 _TRACKERS = ("mlflow", "otel")
@@ -164,6 +168,9 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
 
     skill, facts = chosen_skill(log, choice)
     path = Path(out)
+    if skill.is_folder:
+        _export_skills(skill, facts, choice, out, force=force)
+        return
     if out != "-" and (out.endswith("/") or path.is_dir()):
         here = path.resolve().name
         built = skill_folder(skill, facts, name_of(skill, choice.name, here), choice.description)
@@ -179,6 +186,21 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
     else:
         write_file(path, skill.text, force=force)
         click.echo(str(path))
+
+
+def _export_skills(skill: SkillTree, facts: Facts, choice: SkillChoice, out: str, *, force: bool) -> None:
+    """Each skill of a folder of skills into a folder of its own."""
+    from skillopt_es.cli.skills import refuse_names, write_folder
+    from skillopt_es.deploy.folder import skill_folders
+
+    refuse_names(choice)
+    if out == "-" or not (out.endswith("/") or Path(out).is_dir()):
+        raise OutputRefused(
+            "what was trained is a folder of skills", hint=f"name a folder: {out.strip('-') or 'skills'}/"
+        )
+    for built in skill_folders(skill, facts):
+        for file in write_folder(Path(out) / built.name, built, force=force):
+            click.echo(str(file))
 
 
 def _export_events(log: EventLog, out: str, *, force: bool) -> None:

@@ -18,7 +18,9 @@ from skillopt_es.runs.folders import dir_option
 
 @click.command("import")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--out", "name", metavar="RUN", help="The new run's name; by default that of the folder and the time.")
+@click.option(
+    "--name", "--out", "name", metavar="RUN", help="The new run's name; by default the folder's and the time."
+)
 @directory_option
 @json_option
 def import_command(folder: Path, name: str | None, directory: Path, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from skillopt_es.presenting.documents import plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from skillopt_es.deploy.install import Installed
     from skillopt_es.deploy.places import Scope
     from skillopt_es.deploy.receipt import Receipt
 
@@ -69,11 +70,16 @@ def install_command(
 
     from skillopt_es.deploy.install import install
 
-    receipt, files = _content(source, choice, directory)
-    done = install(_skills(to, scope), receipt, files, force=force)
+    folder = _skills(to, scope)
+    done = [install(folder, *each, force=force) for each in _content(source, choice, directory)]
     if as_json:
-        print_json(plain(done))
+        print_json(plain(done[0]) if len(done) == 1 else [plain(each) for each in done])
         return
+    for each in done:
+        _tell_installed(each)
+
+
+def _tell_installed(done: Installed) -> None:
     what = "updated" if done.updated else "installed"
     more = "; what was there comes back with `skillopt-es uninstall`" if done.replaced else ""
     click.echo(f"{what}: {done.place}{more}")
@@ -127,7 +133,7 @@ def _only_one(skills: Path) -> str:
     raise click.UsageError(f"which skill? {there}")
 
 
-def _content(source: str | None, choice: SkillChoice, directory: Path) -> tuple[Receipt, Mapping[str, str]]:
+def _content(source: str | None, choice: SkillChoice, directory: Path) -> list[tuple[Receipt, Mapping[str, str]]]:
     """What is to be installed, from a log or from a folder that was exported."""
     from skillopt_es.deploy.provenance import FILE
 
@@ -137,7 +143,7 @@ def _content(source: str | None, choice: SkillChoice, directory: Path) -> tuple[
             raise click.UsageError(
                 f"{folder} is an exported skill: --which, --at, --name and --description go with a run"
             )
-        return _of_folder(folder)
+        return [_of_folder(folder)]
     return _of_run(source, choice, directory)
 
 
@@ -156,9 +162,10 @@ def _of_folder(folder: Path) -> tuple[Receipt, Mapping[str, str]]:
     return receipt_of(document.folder.name, document.facts, files), files
 
 
-def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> tuple[Receipt, Mapping[str, str]]:
-    from skillopt_es.cli.skills import chosen_skill, tell
-    from skillopt_es.deploy.folder import name_of, skill_folder
+def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> list[tuple[Receipt, Mapping[str, str]]]:
+    """The run's skill, or each skill of its folder."""
+    from skillopt_es.cli.skills import chosen_skill, refuse_names, tell
+    from skillopt_es.deploy.folder import name_of, skill_folder, skill_folders
     from skillopt_es.deploy.receipt import receipt_of
     from skillopt_es.errors import OutputRefused
     from skillopt_es.events.log import EventLog
@@ -166,9 +173,12 @@ def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> tuple[Rece
 
     with EventLog.open(find_run(run, directory)) as log:
         skill, facts = chosen_skill(log, choice)
+    if skill.is_folder:
+        refuse_names(choice)
+        return [(receipt_of(each.name, facts, each.files), each.files) for each in skill_folders(skill, facts)]
     name = name_of(skill, choice.name, "")
     if not name:
         raise OutputRefused("the skill has no name of its own", hint="give it a name for agents: --name my-skill")
     built = skill_folder(skill, facts, name, choice.description)
     tell(built)
-    return receipt_of(built.name, facts, built.files), built.files
+    return [(receipt_of(built.name, facts, built.files), built.files)]

@@ -22,6 +22,7 @@ GARBAGE_THRESHOLD = 100_000
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
     "resume": ("run", "Continue a run that stopped."),
+    "continue": ("run", "Train on from a run's best skill, as a new run."),
     "sweep": ("sweep", "Train many settings and seeds, and compare them in one table."),
     "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
     "steer": ("steer", "Pause, stop, limit or guide a run while it is open; each order is an event."),
@@ -39,11 +40,12 @@ COMMANDS = {
     "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),
     "why-not": ("why_not", "What was proposed and not taken, and why."),
     "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
+    "skills": ("skill_table", "What each skill of a folder was good for, and which kinds of task opened what."),
     "diff": ("diff", "What differs between two moments of a run, or between two runs."),
     "retract": ("retract", "What descends from an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
     "report": ("report", "A run as one HTML page to look at and to send."),
-    "ui": ("ui", "A page in your browser to watch runs."),
+    "ui": ("ui", "A page in your browser to watch, compare, start and steer runs."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that nothing in a log was changed."),
     "eval": ("evaluate", "Score any skill on a split."),
@@ -63,7 +65,7 @@ COMMANDS = {
 
 PAGED = {
     *("estimate", "log", "runs", "status", "show", "compare", "regate", "rescore", "lineage", "explain", "why-not"),
-    *("blame", "diff", "retract", "bisect", "usage"),
+    *("blame", "skills", "diff", "retract", "bisect", "usage"),
 }
 """The commands whose output may be longer than a screen."""
 
@@ -139,6 +141,9 @@ def _log_format(ctx: click.Context, _: click.Parameter, value: str) -> None:
         output.stderr.switch_to_json()
 
 
+_COMPLETE = "_SKILLOPT_ES_COMPLETE"
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.option(
@@ -167,12 +172,24 @@ def cli(debug: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits; errors of ours are one sentence and the next step."""
+    _complete_for_a_shell()
     _replace_closed_streams()
     gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)
     with safe_streams(), telling_on_stderr() as stderr:
         code = _called(list(sys.argv[1:] if argv is None else argv), Output(stderr))
         _drop_output()
     sys.exit(code)
+
+
+def _complete_for_a_shell() -> None:
+    """Answers a shell that completes a command line, and exits; its bytes are not for our own streams."""
+    import os
+
+    instruction = os.environ.get(_COMPLETE, "")
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(cli, {}, "skillopt-es", _COMPLETE, instruction))
 
 
 def _called(words: list[str], output: Output) -> int:

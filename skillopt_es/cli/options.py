@@ -36,7 +36,15 @@ def json_option(command: F) -> F:
 
 def run_argument(command: F) -> F:
     """RUN: a name or a folder; the newest run when left out."""
-    return click.argument("run", required=False)(command)
+    return click.argument("run", required=False, shell_complete=complete_run)(command)
+
+
+def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The runs whose names begin like this, for a shell that completes one."""
+    from skillopt_es.runs.folders import run_folders
+
+    names = [folder.name for folder in run_folders(Path(ctx.params.get("directory") or USUAL))]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 class _Number(click.IntRange):

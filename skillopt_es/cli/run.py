@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.estimate import print_estimate
+from skillopt_es.cli.notify import Ending, note_ending, notify_option, told_at_end
 from skillopt_es.cli.options import (
     OFFLINE_DEMO,
     budget_options,
@@ -39,19 +40,23 @@ Work = Callable[["Watch"], Awaitable["Run"]]
 @click.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
-@click.option("--run", "--name", "name", help="The new run's name; by default the config's name and the time.")
+@click.option("--again", metavar="RUN", help="Train as this run was, with the settings that it has recorded.")
+@click.option("--name", "--run", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
 @click.option("--dry-run", is_flag=True, help="Print an estimate, as `estimate` does, and start nothing.")
+@notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
 def run_command(
     config: Path | None,
     demo: str | None,
+    again: str | None,
     name: str | None,
     overrides: tuple[str, ...],
     dry_run: bool,
+    notify: tuple[str, ...],
     quiet: bool,
     directory: Path,
     as_json: bool,
@@ -68,27 +73,47 @@ def run_command(
     from skillopt_es.door.work import atrain
     from skillopt_es.runs.folders import new_run_folder
 
-    if config is not None and demo is not None:
-        raise click.UsageError("give a CONFIG or a --demo, not both")
-    loaded = load_config(
-        config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)), os.environ
-    )
+    if sum(each is not None for each in (config, demo, again)) > 1:
+        raise click.UsageError("give a CONFIG, a --demo or --again, one of them")
+    texts = (*overrides, *budget_settings(budget))
+    if again is not None:
+        loaded = _as_before(again, directory, texts)
+    else:
+        loaded = load_config(config if demo is None else demo_config(demo), texts, os.environ)
     tell_of(loaded)
     if dry_run:
         print_estimate(loaded, directory, as_json=as_json)
         return 0
-    stem = demo or "demo" if config is None else config.resolve().stem
+    stem = again or demo or "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
-    demonstrates = config is None and backends == {"simulated"}
+    demonstrates = config is None and again is None and backends == {"simulated"}
     prepare_process()
     notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
     notice = OFFLINE_DEMO if demonstrates else notice
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
         work: Work = lambda watch: atrain(loaded, name=folder.name, runs=folder.parent, watch=watch)  # noqa: E731
         opening = ground_rules(loaded)
-        return _drive(work, folder, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
+        with told_at_end(notify, folder) as ending:
+            return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
+
+
+def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig:
+    """The config that a run has recorded, as forks and resumes have changed it, with these settings over it."""
+    from skillopt_es.config import with_overrides
+    from skillopt_es.engine.programs import check_allowed
+    from skillopt_es.engine.tasks import recorded_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
+    from skillopt_es.sessions.session import recorded_settings
+
+    folder = find_run(again, directory)
+    with Reading.of(folder) as reading:
+        started = reading.started
+        check_allowed("resume", started, folder.name)
+        recorded = recorded_run(started, folder, recorded_settings(reading)).config
+    return with_overrides(recorded, texts, os.environ)
 
 
 @click.command("resume")
@@ -109,6 +134,7 @@ def run_command(
     help="Change a setting that decides nothing, such as a limit.",
 )
 @budget_options
+@notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -117,6 +143,7 @@ def resume_command(
     ask_again: bool,
     accept_loss: bool,
     overrides: tuple[str, ...],
+    notify: tuple[str, ...],
     quiet: bool,
     directory: Path,
     as_json: bool,
@@ -131,12 +158,53 @@ def resume_command(
     work: Work = lambda watch: aresume(  # noqa: E731
         folder, settings=texts, ask_again=ask_again, accept_loss=accept_loss, watch=watch
     )
-    return _drive(work, folder, quiet=quiet, as_json=as_json)
+    with told_at_end(notify, folder) as ending:
+        return _drive(work, folder, ending, quiet=quiet, as_json=as_json)
+
+
+@click.command("continue")
+@run_argument
+@click.option("--name", "name", help="The new run's name; by default RUN's, with -on behind it.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="What is to differ: train.num_epochs=2.")
+@budget_options
+@notify_option
+@click.option("--quiet", is_flag=True, help="No progress.")
+@directory_option
+@json_option
+def continue_command(
+    run: str | None,
+    name: str | None,
+    overrides: tuple[str, ...],
+    notify: tuple[str, ...],
+    quiet: bool,
+    directory: Path,
+    as_json: bool,
+    **budget: float | None,
+) -> int:
+    """
+    Train on: a new run that begins with RUN's best skill and with what was learned there.
+
+    The edits that the last epoch refused are not proposed again, and the optimizer keeps its notes. The data is the
+    same; everything else may be set anew. RUN stays as it is, and defaults to the newest.
+
+    \b
+    skillopt-es continue my-run --set train.num_epochs=2
+    """
+    from skillopt_es.door.work import atrain_on
+    from skillopt_es.runs.folders import continued_folder, find_run
+
+    parent = find_run(run, directory)
+    texts = (*overrides, *budget_settings(budget))
+    with continued_folder(name, parent) as folder:
+        work: Work = lambda watch: atrain_on(parent, settings=texts, name=folder.name, watch=watch)  # noqa: E731
+        with told_at_end(notify, folder) as ending:
+            return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=f"continues {parent.name}")
 
 
 def _drive(
     work: Work,
     folder: Path,
+    ending: Ending,
     *,
     quiet: bool,
     as_json: bool,
@@ -166,12 +234,15 @@ def _drive(
         try:
             run = asyncio.run(go())
         except (BackendError, Interrupted) as error:
+            if last.state is not None:
+                note_ending(ending, last.state)
             error.hint = ", then ".join(filter(None, (error.hint, resume_hint(folder))))
             raise
         finally:
             _keep_overview(folder)
     # Nothing happens in a run that is complete already: then its log has to be read.
     state = run.state() if last.state is None else last.state
+    note_ending(ending, state)
     return print_outcome(state, folder, as_json=as_json)
 
 

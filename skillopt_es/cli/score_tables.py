@@ -10,7 +10,9 @@ import click
 from skillopt_es.cli.printing import print_table
 from skillopt_es.cli.terminal import field
 from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_score
+from skillopt_es.projections.certificate import Certificate
 
 
 class Scored(Protocol):
@@ -49,6 +51,19 @@ def print_tests(tests: Mapping[str, Scored]) -> None:
     """The hard scores in one line; nothing without tests."""
     if tests:
         field("test", ", ".join(f"{name} {_hard(scored.score)}" for name, scored in tests.items()))
+
+
+def chosen_words(*, chosen: bool, tested: bool) -> str:
+    """What a score on validation does not say, where it is the one that its text was chosen by."""
+    if not chosen:
+        return ""
+    return " (chosen by this score; the test tells more)" if tested else " (chosen by this score, which flatters it)"
+
+
+def print_certificate(found: Certificate) -> None:
+    """What is certified, and what is known of the best skill; nothing where nobody asked."""
+    for number, line in enumerate(certificate_lines(found)):
+        field("" if number else "certified", line)
 
 
 def print_test_types(tests: Mapping[str, Scored]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., object])
-_WHICH = ("best", "current", "initial")
+_WHICH = ("best", "current", "certified", "initial")
 
 
 @frozen(kw_only=True)
@@ -75,6 +75,12 @@ def chosen_skill(log: EventLog, choice: SkillChoice) -> tuple[SkillTree, Facts]:
     from skillopt_es.runs.lookup import seq_of
 
     return facts_of(log, choice.which, None if choice.at is None else seq_of(log, choice.at))
+
+
+def refuse_names(choice: SkillChoice) -> None:
+    """Raises UsageError for a name or a description that would be for several skills."""
+    if choice.named:
+        raise click.UsageError("--name and --description are for one skill; a folder's skills have their own")
 
 
 def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]:

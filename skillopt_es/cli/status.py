@@ -12,7 +12,9 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.score_tables import (
     Scored,
+    chosen_words,
     print_by_type,
+    print_certificate,
     print_test_types,
     print_tests,
     tests_by_name,
@@ -23,10 +25,11 @@ from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, sa
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
-from skillopt_es.presenting.words import is_sealed, looks_words
+from skillopt_es.presenting.words import is_sealed, looks_words, skill_named
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs.folders import dir_option
@@ -181,6 +184,7 @@ def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, J
         "null_accepts_most": None if null is None else null[0].itself_most,
         "churn_accepts": None if null is None else null[0].churn,
         "test_looks": {"sealed": found.started is not None and is_sealed(found.started), **plain_fields(summary.looks)},
+        "certificate": certificate_json(summary.certificate),
         "lines": lines,
         "evaluations": [plain(line) for line in summary.evaluations],
         "completed": plain(summary.completed) if summary.completed else None,
@@ -251,6 +255,7 @@ def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
         for label, line in zip(("gate", ""), _gate_words(*null), strict=False):
             field(label, line)
     print_tests(_tests(summary))
+    print_certificate(summary.certificate)
     if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
         field("seal", looks_words(summary.looks))
 
@@ -272,7 +277,7 @@ def _print_evaluation(found: Detailed) -> None:
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     field("evaluation", f"{each.folder.name} ({each.status}{why})")
     if found.started is not None:
-        field("scores", f"{found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
+        field("scores", f"{skill_named(found.started.skill)} ({found.started.skill.hash[:12]}), no training run")
     field("used", f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
     field("log", f"{counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     for line in summary.tests:
@@ -295,9 +300,9 @@ def _what(started: RunStarted) -> str:
     name = env.get("name") if isinstance(env, dict) else None
     splits = started.splits
     if not splits.digests:
-        return f"{started.skill.main} on {name}: items that are not in the log"
+        return f"{skill_named(started.skill)} on {name}: items that are not in the log"
     return (
-        f"{started.skill.main} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
+        f"{skill_named(started.skill)} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
         f"{len(splits.test)} test items"
     )
 
@@ -311,7 +316,10 @@ def _validation(summary: Summary) -> str:
     if baseline is None and summary.best.value is None:
         return "not measured yet"
     first = shown_value(baseline.value if baseline else None)
-    return f"initial {first}, current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
+    told = any(line.skill == summary.best.skill and line.draw == 0 for line in summary.evaluations)
+    chosen = chosen_words(chosen=summary.best.skill != summary.initial and not told, tested=bool(summary.tests))
+    values = f"current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
+    return f"initial {first}, {values}{chosen}"
 
 
 def _tests(summary: Summary) -> dict[str, Scored]:

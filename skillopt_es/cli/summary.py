@@ -5,14 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from skillopt_es.cli.printing import print_json
-from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, scored_json, tests_by_name
+from skillopt_es.cli.score_tables import (
+    Scored,
+    chosen_words,
+    print_certificate,
+    print_test_types,
+    print_tests,
+    scored_json,
+    tests_by_name,
+)
 from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
 from skillopt_es.deploy.frontmatter import own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score, SkillTree
+from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_score
 from skillopt_es.presenting.numbers import shown_usage, shown_value
+from skillopt_es.projections.certificate import certificate_of
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Spent, spent
@@ -127,8 +137,10 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
             "hash": state.best.skill.hash,
             "value": state.best.value,
             "origin": str(state.best.origin),
+            "chosen_by_value": _is_chosen(state),
         },
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
+        "certificate": certificate_json(certificate_of(state)),
         "usage": plain(used),
         "note": _nothing_learned(state) or None,
         "paused": state.paused.message if state.paused else None,
@@ -150,8 +162,10 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
-    field("validation", "not measured yet" if before == after == "-" else f"{before} -> {after}")
+    known = f"{before} -> {after}{chosen_words(chosen=_is_chosen(state), tested=bool(state.tests))}"
+    field("validation", "not measured yet" if before == after == "-" else known)
     print_tests(_tests(state))
+    print_certificate(certificate_of(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")
     print_test_types(_tests(state))
@@ -161,6 +175,15 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
         field("note", note)
     say()
     print_next(next_steps(state, folder))
+
+
+def _is_chosen(state: AnyState) -> bool:
+    """Whether the best skill's score on validation is the one that it was chosen by."""
+    assert state.started is not None
+    assert state.best is not None
+    measured = state.measured.get(state.best.skill.hash)
+    told = measured is not None and measured.fresh is not None
+    return state.best.skill.hash != state.started.skill.hash and not told
 
 
 def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
@@ -175,7 +198,7 @@ def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
     if _backends(state) == {"simulated"}:  # the demo: there is nothing to deliver
         if state.steps_done:
             steps.append((f"replay {name} --until step {min(2, state.steps_done)}{where}", "the state then"))
-        return [*steps, (f"blame {name}{where}", "who wrote each line"), ("init my-project", "your own tasks")]
+        return [*steps, *_blame(state, name, where), ("init my-project", "your own tasks")]
     if not state.counts.accepted:
         return [*steps, (f"why-not {name}{where}", "what was proposed, and why it was not taken")]
     return [
@@ -185,9 +208,21 @@ def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
     ]
 
 
+def _blame(state: AnyState, name: str, where: str) -> list[tuple[str, str]]:
+    """The command that shows who wrote a text; of a folder of skills, its first one's."""
+    assert state.best is not None
+    files = sorted(state.best.skill.files)
+    if state.best.skill.is_folder and not files:
+        return []
+    file = f" {files[0]}" if state.best.skill.is_folder else ""
+    return [(f"blame {name}{file}{where}", "who wrote each line")]
+
+
 def _name_to_give(state: AnyState) -> str:
     """The option without which `install` refuses a skill that agents could not call by its own name."""
     assert state.best is not None
+    if state.best.skill.is_folder:  # each skill of it has its name
+        return ""
     try:
         named = is_name(own_name(state.best.skill.text))
     except OutputRefused:  # its frontmatter is none: `install` says what to do about that

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skillopt_es.cli.notify import notify_option, notifying
 from skillopt_es.cli.options import json_option
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.terminal import field, print_error, print_hanging, print_next, say, tell
@@ -62,11 +63,18 @@ def _directory_option(command: Callable[..., object]) -> Callable[..., object]:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", help="The sweep's name; by default that of the file.")
 @click.option("--restore", multiple=True, metavar="SETTING", help="Train a setting to its end that was dropped.")
+@notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @_directory_option
 @json_option
 def run_command(
-    file: Path, name: str | None, restore: tuple[str, ...], quiet: bool, directory: Path, as_json: bool
+    file: Path,
+    name: str | None,
+    restore: tuple[str, ...],
+    notify: tuple[str, ...],
+    quiet: bool,
+    directory: Path,
+    as_json: bool,
 ) -> int:
     """
     Begin the sweep that FILE describes, or continue it from where it stopped.
@@ -82,9 +90,13 @@ def run_command(
     folder = _folder(file, name, directory)
     plan = read_plan(file)
     prepare_process()
-    with shown_by(quiet=quiet), _signals() as asked:
+    told = notifying(notify, "sweep", folder.name, str(folder))
+    with told as ending, shown_by(quiet=quiet), _signals() as asked:
         outside = Outside(now=lambda: datetime.now(UTC), tell=_tell, asked_to_stop=asked)
         state = drive(plan, folder, outside, restore)
+        ending.status = "completed" if state.paused is None else "paused"
+        if state.paused is not None:
+            ending.reason, ending.message = state.paused.reason, state.paused.message
     _print(state, folder, as_json=as_json)
     if state.paused is None:
         return 0

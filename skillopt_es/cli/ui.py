@@ -20,7 +20,7 @@ from skillopt_es.errors import ConfigError
 @click.option("--read-only", is_flag=True, help="Nothing can be started, stopped or changed from the page.")
 def ui_command(directory: Path, port: int, host: str, read_only: bool) -> None:
     """
-    A page in your browser to watch the runs of a directory.
+    A page in your browser to watch, compare, start and steer the runs of a directory.
 
     It runs until Ctrl-C. Only this machine can reach it, unless --host says otherwise. The printed address holds the
     token of this session: whoever opens it may act. Needs the extra: pip install 'skillopt-es[ui]'.

@@ -16,6 +16,7 @@ from typing import cast
 from attrs import define, evolve, field, fields
 
 from skillopt_es.config.backends import spellings
+from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT, translated
@@ -120,10 +121,11 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
 
 # What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
 _RESUMABLE = {
-    "env": ("workers", "exec_timeout", "max_completion_tokens"),
+    "env": ("executor", "workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share"),
+    "ray": ("address", "cpus", "resources"),
     "prices": ("unit", "models"),
     "budget": ("max_cost", "max_tokens", "max_calls", "max_minutes"),
 }
@@ -192,6 +194,8 @@ def _refused(section: str, name: str, instead: str) -> ConfigError:
 def _instead(section: str, name: str, run: str, where: str, steps: int) -> str:
     """What makes another run with another value: from here on, or where all rests on it, from the start."""
     key = f"{section}.{name}"
+    if key == "train.num_epochs":
+        return f"`skillopt-es continue {run} --set {key}=…{where}` trains on from its best skill, as a new run"
     if section == "env" or (section == "train" and name in PLANNED_BY):
         return (
             "a new run can have another value, and begin with this one's best skill: "
@@ -257,7 +261,7 @@ class _Layers:
         return evolve(
             config,
             notices=notices,
-            notes=(*whole.notes, *notes),
+            notes=(*whole.notes, *notes, *dotenv_notes(config, environ)),
             sources=whole.sources,
             released_size=self._has_released_size(config),
         )

@@ -214,8 +214,12 @@ class OptimizerConfig:
 class SearchConfig:
     """What the program `search` does to learn more from its calls."""
 
+    first_batch: int = field(metadata=_limits(low=1))
     rounds: int = field(metadata=_limits(low=1))
     draw_again: bool
+    anew: int = field(metadata=_limits(low=0))
+    backlog: bool
+    beside: int = field(metadata=_limits(low=0))
 
 
 @frozen(kw_only=True)
@@ -273,6 +277,7 @@ class EnvConfig:
 
     name: str
     skill_init: str
+    executor: str
     workers: int = field(metadata=_limits(low=1))
     exec_timeout: float = field(metadata=_limits(low=0.001))
     max_completion_tokens: int = field(metadata=_limits(low=1))
@@ -290,6 +295,15 @@ class EnvConfig:
 
 
 @frozen(kw_only=True)
+class RayConfig:
+    """Where attempts are made with `env.executor: ray`; it decides nothing."""
+
+    address: str
+    cpus: float = field(metadata=_limits(low=0))
+    resources: Mapping[str, Json]
+
+
+@frozen(kw_only=True)
 class SkillsConfig:
     """How a folder of skills is trained (train.program: skills)."""
 
@@ -297,6 +311,7 @@ class SkillsConfig:
     reflection_group_size: int = field(metadata=_limits(low=1))
     max_rejected_update_buffer_size: int = field(metadata=_limits(low=1))
     most_waiting: int = field(metadata=_limits(low=0))
+    sentinels: int = field(metadata=_limits(low=0))
     manage: bool
     manage_gate_rule: GateRule
     most_changes: int = field(metadata=_limits(low=1))
@@ -342,6 +357,7 @@ class RunConfig:
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
+    ray: RayConfig
     skills: SkillsConfig
     prices: PricesConfig
     budget: BudgetConfig
@@ -378,6 +394,7 @@ SECTIONS: Mapping[str, type] = {
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,
+    "ray": RayConfig,
     "skills": SkillsConfig,
     "prices": PricesConfig,
     "budget": BudgetConfig,

@@ -114,14 +114,16 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes | None]]:
 def _hash_problems(document: Provenance, there: Mapping[str, bytes | None]) -> Iterator[str]:
     """The hash of the measured skill, computed again from the files as `hashed` in the document says."""
     skill, head = document.facts.skill, document.folder.frontmatter
-    rows = []
+    here = {file.measured_as for file in document.folder.files}
+    # Of a folder of skills each skill is exported by itself: the others are known by their digests.
+    rows = [] if skill.main else [each for each in skill.files.items() if each[0] not in here]
     for file in document.folder.files:
         content = there[file.path]
         assert content is not None
         if file.measured_as == skill.main:
             content = head.measured.encode() + content[head.bytes :]
         rows.append((file.measured_as, digest_of(content)))
-    for path, digest in sorted(rows):
+    for path, digest in rows:
         if skill.files.get(path) != digest:
             yield f"the text of {path} is not the one that was measured"
             return
@@ -149,11 +151,18 @@ def log_problems(log: EventLog, claimed: Facts) -> Iterator[str]:
     here = plain_facts(claimed)
     if claimed.lines is None:  # of an export that did not say it yet
         del here["lines"]
+    if all(each.decided is None for each in claimed.scores):
+        said["scores"] = [{**_mapping(each), "decided": None} for each in _listed(said["scores"])]
     if claimed.run.id != log.run.run_id:  # a fork has the same events under another name
         said["run"] = {**_mapping(said["run"]), "id": claimed.run.id, "name": claimed.run.name}
     # The chain first: when its head is another one, that is what is wrong, and not the facts that follow from it.
     for key in sorted(here, key=lambda key: key != "log"):
         yield from _differences(key, here[key], said[key])
+
+
+def _listed(value: Json) -> list[Json]:
+    assert isinstance(value, list)
+    return value
 
 
 def _mapping(value: Json) -> dict[str, Json]:

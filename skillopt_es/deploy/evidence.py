@@ -11,6 +11,7 @@ from itertools import groupby
 
 from skillopt_es.audit.blame import BLAME_TYPES, Attributed, Maker, blame
 from skillopt_es.deploy.facts import (
+    Certified,
     ChainHead,
     DataFacts,
     Evaluation,
@@ -29,9 +30,11 @@ from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,
+    CertificateWagered,
     EvidenceRetracted,
     Recorded,
     RunForked,
+    RunResumed,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
@@ -40,11 +43,13 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.log import EventLog, Head
 from skillopt_es.events.values import GateVerdict, SkillTree, digest_of
+from skillopt_es.gate.bets import ERROR
+from skillopt_es.projections.certificate import still_wants, wants_certificate
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in, text_of
 
-_TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound"})
+_TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound", "CertificateWagered"})
 
 
 def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[SkillTree, Facts]:
@@ -81,11 +86,12 @@ def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[Ski
         gate=gate,
         ungated="" if gate else _why_ungated(made.kind),
         scores=tuple(
-            _evaluation(each)
+            _evaluation(each, started.skill.hash)
             for each in records
             if isinstance(each.event, SkillScored) and each.event.skill == skill.hash and each.event.purpose != "train"
         ),
         lines=origins_of(log, which, skill, end.seq),
+        certificate=_certified(records, started, skill.hash),
     )
     return skill, facts
 
@@ -99,9 +105,9 @@ def _end(log: EventLog, until: int | None) -> Head:
 
 def _skill_at(log: EventLog, which: Which, seq: int) -> SkillTree:
     state, _ = fold_log(log.read(until=seq))
-    if state.started is None or state.best is None or state.current is None:
+    if state.started is None:
         raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
-    return {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}[which]
+    return state.started.skill if which == "initial" else state.standings[which].skill
 
 
 def _ref(recorded: Recorded) -> EventRef:
@@ -127,8 +133,8 @@ def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunF
 
 def _node(tree: Lineage, which: Which, skill: str) -> Node | None:
     """The text's node; None for a text of an imported run that nobody knows the making of."""
-    name = {"best": tree.best, "current": tree.current, "initial": "start"}[which]
-    node = tree.by_name.get(name)
+    named = {"best": tree.best, "current": tree.current, "initial": "start"}
+    node = tree.by_name.get(named.get(which, ""))
     if node is not None and node.skill == skill:
         return node
     return next((each for each in reversed(tree.nodes) if each.skill == skill), None)
@@ -199,7 +205,7 @@ def _gate(recorded: Recorded, settings: Settings) -> Gate:
     )
 
 
-def _evaluation(recorded: Recorded) -> Evaluation:
+def _evaluation(recorded: Recorded, initial: str) -> Evaluation:
     event = recorded.event
     assert isinstance(event, SkillScored)
     return Evaluation(
@@ -211,6 +217,33 @@ def _evaluation(recorded: Recorded) -> Evaluation:
         n=event.score.measured,
         unmeasured=event.score.unmeasured,
         value=event.value,
+        decided=event.purpose == "selection" and event.draw != 0 and event.skill != initial,
+    )
+
+
+def _certified(records: Sequence[Recorded], started: RunStarted, skill: str) -> Certified | None:
+    """What was proved by then; None where nobody asked for a certificate."""
+    wanted = wants_certificate(started)
+    moves: list[tuple[Recorded, CertificateWagered]] = []
+    for each in records:
+        match each.event:
+            case RunForked() | RunResumed():
+                wanted = still_wants(wanted, each.event.overrides)
+            case CertificateWagered(moved=True):
+                moves.append((each, each.event))
+    if not moves:
+        initial = started.skill.hash
+        return Certified(error=ERROR, skill=initial, is_this=skill == initial) if wanted else None
+    recorded, won = moves[-1]
+    return Certified(
+        error=ERROR,
+        skill=won.challenger,
+        is_this=skill == won.challenger,
+        event=_ref(recorded),
+        against=won.certified,
+        fresh_items=won.pairs,
+        gain=won.gain,
+        least=won.least,
     )
 
 
@@ -230,8 +263,11 @@ def origins_of(log: EventLog, which: Which, skill: SkillTree, until: int) -> Map
     found = blame(records[:1] if which == "initial" else records)
     if found is None:
         return None
-    text: Attributed = found.best if which == "best" else found.current
-    if text.skill != skill:
+    texts: tuple[Attributed, ...] = {"best": (found.best,), "certified": (found.best, found.current)}.get(
+        which, (found.current,)
+    )
+    text = next((each for each in texts if each.skill == skill), None)
+    if text is None:
         return None
     return {path: _runs(makers, refs) for path, makers in sorted(text.makers.items())}
 

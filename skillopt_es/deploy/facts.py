@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.events.values import Score, Split
 
-Which = Literal["best", "current", "initial"]
+Which = Literal["best", "current", "certified", "initial"]
 
 
 @frozen(kw_only=True)
@@ -84,7 +84,11 @@ class Gate:
 
 @frozen(kw_only=True)
 class Evaluation:
-    """One evaluation of exactly this text; `n` is how many items were measured."""
+    """
+    One evaluation of exactly this text; `n` is how many items were measured.
+
+    A score that `decided` whether the text was taken flatters it; None in earlier exports, which did not say it.
+    """
 
     event: EventRef
     place: str
@@ -94,6 +98,26 @@ class Evaluation:
     n: int | None
     unmeasured: int | None
     value: float | None
+    decided: bool | None = None
+
+
+@frozen(kw_only=True)
+class Certified:
+    """
+    What the run has proved on items that nothing in it had met before, at an `error` in the whole run.
+
+    `skill` is the certified text, which may be another than this one (`is_this`), and `event` the bet that it won: by
+    how much it was ahead of the text `against`, at least and on average, on how many items.
+    """
+
+    error: float
+    skill: str
+    is_this: bool
+    event: EventRef | None = None
+    against: str = ""
+    fresh_items: int = 0
+    gain: float | None = None
+    least: float | None = None
 
 
 @frozen(kw_only=True)
@@ -137,6 +161,7 @@ class Facts:
     All that a log says about one of its skills; without a `gate`, `ungated` says why.
 
     `lines` are those of each file as it was measured; None for a text that nothing explains, and in earlier exports.
+    `certificate` is None where the run was not asked for one.
     """
 
     run: RunFacts
@@ -148,3 +173,4 @@ class Facts:
     ungated: str
     scores: tuple[Evaluation, ...] = ()
     lines: Mapping[str, tuple[LinesFrom, ...]] | None = None
+    certificate: Certified | None = None

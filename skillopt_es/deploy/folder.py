@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.deploy.facts import Facts
-from skillopt_es.deploy.frontmatter import completed, own_name
+from skillopt_es.deploy.frontmatter import Head, completed, own_name
 from skillopt_es.deploy.provenance import (
     FILE,
     FORMAT,
@@ -22,6 +22,7 @@ from skillopt_es.deploy.provenance import (
 )
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.values import SkillTree, digest_of
+from skillopt_es.skill.folders import files_of, ids_of
 from skillopt_es.version import software_version
 
 SKILL_FILE = "SKILL.md"
@@ -54,14 +55,22 @@ def skill_folder(skill: SkillTree, facts: Facts, name: str, description: str | N
             raise OutputRefused(f"the skill has two files that would be {path}", hint="rename one of them")
         files[path], content = text, text.encode()
         entries.append(FileFacts(path=path, measured_as=measured_as, bytes=len(content), sha256=digest_of(content)))
+    notes = head.notes
+    if head.described_by == "text":
+        notes = (*notes, "the description is the text's own first words; --description says when agents should use it")
+    return _with_origin(SkillFolder(name=name, files=files, notes=notes), facts, tuple(entries), head)
+
+
+def _with_origin(folder: SkillFolder, facts: Facts, entries: tuple[FileFacts, ...], head: Head) -> SkillFolder:
+    """The folder with the file that says where it comes from."""
     document = Provenance(
         format=FORMAT,
         version=VERSION,
         exported_by=software_version(),
         facts=facts,
         folder=FolderFacts(
-            name=name,
-            files=tuple(entries),
+            name=folder.name,
+            files=entries,
             frontmatter=FrontmatterFacts(
                 written=head.written,
                 bytes=len(head.text.encode()),
@@ -72,11 +81,25 @@ def skill_folder(skill: SkillTree, facts: Facts, name: str, description: str | N
         ),
         hashed=HASHED,
     )
-    files[FILE] = provenance_text(document)
-    notes = head.notes
-    if head.described_by == "text":
-        notes = (*notes, "the description is the text's own first words; --description says when agents should use it")
-    return SkillFolder(name=name, files=files, notes=notes)
+    return evolve(folder, files={**folder.files, FILE: provenance_text(document)})
+
+
+def skill_folders(skill: SkillTree, facts: Facts) -> tuple[SkillFolder, ...]:
+    """The folders of a folder of skills, one for each; every one says of which measured folder it is a part."""
+    return tuple(_one_of(skill, each, facts) for each in ids_of(skill))
+
+
+def _one_of(skill: SkillTree, name: str, facts: Facts) -> SkillFolder:
+    measured = files_of(skill, name)
+    files = {path.partition("/")[2]: text for path, text in measured.items()}
+    head = completed(files[SKILL_FILE], name, None)
+    entries = tuple(
+        FileFacts(
+            path=path.partition("/")[2], measured_as=path, bytes=len(text.encode()), sha256=digest_of(text.encode())
+        )
+        for path, text in measured.items()
+    )
+    return _with_origin(SkillFolder(name=name, files=files, notes=head.notes), facts, entries, head)
 
 
 def _place(path: str, skill: SkillTree) -> str:

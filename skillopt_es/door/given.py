@@ -81,6 +81,12 @@ class Given:
         return function_model(given, name_of(given), config.role(role).timeout_seconds)
 
     def _environment(self, config: RunConfig) -> Environment:
+        if config.env.executor != "local" and (self.environment is not None or self.grader is not None):
+            raise ConfigError(
+                f"env.executor is {config.env.executor!r}, and an environment or a grader that is handed over as an "
+                "object cannot travel",
+                hint="set env.executor: local; or install it as a package and name it in env.name or env.grader",
+            )
         if self.environment is None:
             return open_environment(config, grader=self.grader)
         if self.grader is not None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Moment = int | str | None
-Which = Literal["best", "current", "initial"]
+Which = Literal["best", "current", "certified", "initial"]
 Table = Literal["events", "steps", "items"]
 
 
@@ -92,13 +92,13 @@ class Run:
                     return
 
     def skill(self, which: Which = "best", at: Moment = None) -> SkillTree:
-        """The best, current or initial skill: `.text` is its main file, `.files` has each."""
+        """The best, current, certified or initial skill: `.text` is its main file, `.files` has each."""
         state = self.state(at)
-        standing = {"best": state.best, "current": state.current}.get(which)
+        standing = state.standings.get(which)
         if which == "initial" and state.started is not None:
             return state.started.skill
         if standing is None:
-            raise NotInRun(f"{self.name} has no {which} skill", hint="it has best, current and initial")
+            raise NotInRun(f"{self.name} has no {which} skill", hint="it has best, current, certified and initial")
         return standing.skill
 
     def test_score(self, which: Which = "best") -> Score | None:

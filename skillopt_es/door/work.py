@@ -28,8 +28,9 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import SkillTree, Split
 from skillopt_es.ports import Environment, GraderFunction
 from skillopt_es.programs.evaluation.scoring import Progress
-from skillopt_es.runs.folders import is_run, new_run_folder
+from skillopt_es.runs.folders import continued_folder, is_run, new_run_folder
 from skillopt_es.sessions import evaluation, session
+from skillopt_es.sessions.continuing import read_before
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.sessions.seal import seal_of
 from skillopt_es.sessions.session import run_started, size_notes
@@ -143,6 +144,67 @@ def train(
             settings=settings,
             name=name,
             runs=runs,
+            target=target,
+            optimizer=optimizer,
+            environment=environment,
+            grader=grader,
+            program=program,
+            watch=_also(watch, stopping),
+        )
+    )
+
+
+async def atrain_on(
+    run: Run | PathOrText,
+    *,
+    settings: Settings = EMPTY,
+    name: str | None = None,
+    target: Model | None = None,
+    optimizer: Model | None = None,
+    environment: Environment | None = None,
+    grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
+    watch: Watch = _NOBODY,
+) -> Run:
+    """`train_on`, for those who have an event loop of their own."""
+    parent = run.folder if isinstance(run, Run) else open_run(run).folder
+    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
+    before = read_before(parent, (*settings_texts(settings), *given.overrides()))
+    with continued_folder(name, parent) as folder, _told(folder):
+        await session.train_on(before, folder, watch.session(given))
+        return Run(folder)
+
+
+def train_on(
+    run: Run | PathOrText,
+    *,
+    settings: Settings = EMPTY,
+    name: str | None = None,
+    target: Model | None = None,
+    optimizer: Model | None = None,
+    environment: Environment | None = None,
+    grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
+    watch: Watch = _NOBODY,
+) -> Run:
+    """
+    Train on from a run's best skill, as a new run with what was learned: refused edits, and the optimizer's notes.
+
+    Args:
+        run: a `Run`, its folder, or its name under `runs/`; it stays as it is.
+        settings: what is to be different, such as `{"train.num_epochs": 2}`; the data has to be the same.
+        name: what the new run is called; by default the other one's name and a number.
+        target, optimizer, environment, grader, program, watch: as for `train`.
+
+    Raises:
+        RunNotFound, and what `train` raises.
+
+    """
+    return _waited(
+        lambda stopping: atrain_on(
+            run,
+            settings=settings,
+            name=name,
             target=target,
             optimizer=optimizer,
             environment=environment,

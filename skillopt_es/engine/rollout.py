@@ -30,9 +30,9 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     ChatRequest,
-    Environment,
     Episode,
     Executor,
+    Hands,
     Item,
     Message,
     Tool,
@@ -55,7 +55,7 @@ class Emission:
 class RolloutPorts:
     """What a rollout needs of the world."""
 
-    environment: Environment
+    hands: Hands
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
@@ -89,20 +89,31 @@ class _Job:
     async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
         item = self._ports.items[self._unit.item]
         skill = self._unit.skill
-        shelf = Shelf(skill) if skill.is_folder else None
-        ask = _Target(self._unit, self._run, self._ports.calls, shelf)
-        shown = skill if shelf is None else shelf.shown
+        known: dict[str, tuple[ChatRequest, Answer]] = {}
+        ask = self._target(known)
+
+        def asking() -> _Target:
+            nonlocal ask
+            ask = self._target(known)
+            return ask
+
+        shown = skill if ask.shelf is None else ask.shelf.shown
         try:
-            episode = await self._ports.environment.attempt(item, shown, ask, seed=self._unit.seed)
+            episode = await self._ports.hands.attempt(item, shown, asking, seed=self._unit.seed, slot=ask.slot)
         except CallFailed as failure:
             return self._event(item, _without_answer(failure), "", ask), ()
         except _StillCutError:
             cut = Failed("truncated", _CUT_TWICE)
             return self._event(item, _ended(cut, cut.kind), "", ask), ()
-        if shelf is not None:
-            episode = evolve(episode, records=_with_views(episode.records, shelf))
+        if ask.shelf is not None:
+            episode = evolve(episode, records=_with_views(episode.records, ask.shelf))
         blob = packed(episode, ask.exchanges)
         return self._event(item, episode, text_digest(blob), ask), (blob,)
+
+    def _target(self, known: dict[str, tuple[ChatRequest, Answer]]) -> _Target:
+        """The target for one try: it counts from its first question, and no skill is open yet."""
+        shelf = Shelf(self._unit.skill) if self._unit.skill.is_folder else None
+        return _Target(self._unit, self._run, self._ports.calls, shelf, known)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
         fetched = ask.acted and self._run.config.target_model.agent_on_the_web
@@ -173,13 +184,25 @@ class _StillCutError(Exception):
 
 
 class _Target:
-    """The target model bound to one unit; its slots count the unit's own turns, those that open skills included."""
+    """
+    The target model bound to one try of a unit; its slots count the unit's own turns, those that open skills included.
 
-    def __init__(self, unit: Unit, run: RunData, calls: Calls, shelf: Shelf | None) -> None:
+    `known` is what the unit has been answered in earlier tries, whose worker was lost: it is not asked twice.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        run: RunData,
+        calls: Calls,
+        shelf: Shelf | None,
+        known: dict[str, tuple[ChatRequest, Answer]],
+    ) -> None:
         self._unit = unit
-        self._slot = unit.place.of_item(unit.item)
+        self.slot = unit.place.of_item(unit.item)
         self._run = run
         self._calls = calls
+        self._known = known
         self._turn = 0
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
@@ -216,7 +239,7 @@ class _Target:
         role = config.target_model
         self._turn += 1
         request = ChatRequest(
-            slot=self._slot.turn(self._turn),
+            slot=self.slot.turn(self._turn),
             stage="rollout",
             messages=tuple(messages),
             max_tokens=config.env.max_completion_tokens if max_tokens is None else max_tokens,
@@ -226,7 +249,7 @@ class _Target:
             tool_choice=tool_choice,
             skill=self._unit.skill,
             item=self._unit.item,
-            seed=_seed(config.train.seed, self._slot),
+            seed=_seed(config.train.seed, self.slot),
         )
         answer = await self._ask(request)
         if answer.finish == "length":
@@ -236,7 +259,10 @@ class _Target:
         return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, steps=answer.steps)
 
     async def _ask(self, request: ChatRequest) -> Answer:
-        answer = await self._calls.ask("target", request)
+        earlier, answer = self._known.get(request.slot, (None, None))
+        if answer is None or earlier != request:
+            answer = await self._calls.ask("target", request)
+            self._known[request.slot] = (request, answer)
         self.made.append(answer.ref)
         self.acted = self.acted or bool(answer.steps)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))

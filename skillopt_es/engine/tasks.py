@@ -100,7 +100,8 @@ class Evaluation:
     """
     A skill tried on a list of items, to be added up when all are there, or when it is `stopped`.
 
-    `draw` counts tries of the whole list.
+    `draw` counts tries of the whole list. The `carried` items are not tried: they would see what they saw under another
+    skill, so they have the results that are `carried_from` that one.
     """
 
     place: Place = field(converter=Place)
@@ -111,6 +112,8 @@ class Evaluation:
     seed: int
     draw: int = 1
     stopped: bool = False
+    carried: tuple[str, ...] = ()
+    carried_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -204,7 +207,9 @@ def missing(state: AnyState, evaluation: Evaluation) -> list[Unit]:
     if evaluation.place in state.scored:
         return []
     done = rows_of(state, evaluation)
-    return units_of(evaluation, [item for item in evaluation.items if item not in done])
+    return units_of(
+        evaluation, [item for item in evaluation.items if item not in done and item not in evaluation.carried]
+    )
 
 
 def units_of(evaluation: Evaluation, items: Sequence[str]) -> list[Unit]:
@@ -283,7 +288,9 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     """The sum of an evaluation, or a pause when too much of it was not measured."""
     rows, begun = rows_of(state, evaluation), begun_draw(state, evaluation)
     not_run = tuple(item for item in evaluation.items if item not in rows) if evaluation.stopped else ()
-    outcomes = [rows[item].outcome for item in evaluation.items if not not_run or item in rows]
+    carried = {item: state.measured[evaluation.carried_from].items[item] for item in evaluation.carried}
+    found: dict[str, Outcome] = {**carried, **{item: row.outcome for item, row in rows.items()}}
+    outcomes = [found[item] for item in evaluation.items if not not_run or item in rows]
     total = mean_score(outcomes) if not not_run else most_score(outcomes, len(not_run))
     rollout = run.config.rollout
     most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
@@ -299,7 +306,8 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     by_type: dict[str, list[Outcome]] = {}
     # Where not all items were run only the bound is known, and no type's own mean.
     for item in () if not_run else evaluation.items:
-        by_type.setdefault(rows[item].task_type or "other", []).append(rows[item].outcome)
+        kind = rows[item].task_type if item in rows else state.types[item]
+        by_type.setdefault(kind or "other", []).append(found[item])
     return SkillScored(
         place=evaluation.place,
         purpose=evaluation.purpose,
@@ -314,6 +322,8 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
         exact=not not_run,
         not_run=not_run,
         begun_at="" if begun is None else begun.place,
+        carried=evaluation.carried,
+        carried_from=evaluation.carried_from,
     )
 
 

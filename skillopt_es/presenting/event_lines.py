@@ -49,8 +49,8 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
 from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Order, Outcome, Rewrite, Score
-from skillopt_es.gate.bets import ENOUGH, ERROR, least_wealth
 from skillopt_es.gate.rules import REASONS
+from skillopt_es.presenting.certificates import wager_words
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.skill.alignment import lines_of
@@ -109,7 +109,8 @@ def _started(event: RunStarted) -> str:
     if not splits.digests:
         return f"{counted(event.total_steps, 'step')}; {event.software}"
     data = f"{len(splits.train)} train, {len(splits.val)} validation, {len(splits.test)} test items"
-    return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
+    begun = "" if event.learned is None else f"; continues {event.learned.run}"
+    return f"{counted(event.total_steps, 'step')} over {data}{begun}; {event.software}"
 
 
 def _planned(event: EpochPlanned) -> str:
@@ -306,17 +307,8 @@ def _promoted(event: BestPromoted) -> str:
 
 
 def _wagered(event: CertificateWagered) -> str:
-    met = f"{event.challenger[:8]} against certified {event.certified[:8]}: {certificate_words(event)}"
+    met = f"{event.challenger[:8]} against certified {event.certified[:8]}: {wager_words(event)}"
     return f"{event.place}: {counted(len(event.by_item.gains), 'fresh item')}, {met}"
-
-
-def certificate_words(event: CertificateWagered) -> str:
-    """What the bets on a challenger have come to so far."""
-    ahead = f"{100 * event.gain:+.1f} points on {counted(event.pairs, 'fresh item')}"
-    least = "" if not event.least else f", at least {100 * event.least:+.1f}"
-    if event.moved:
-        return f"{ahead}{least} at error {ERROR:g}: certified"
-    return f"{ahead}; bets worth {least_wealth(event):.2g} of {ENOUGH:g}, not certified"
 
 
 def _opened(event: SealedTestOpened) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
-from skillopt_es.events.values import WHOLE_FILES, Draft, Edit, Proposal
+from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, Proposal, SkillTree
 from skillopt_es.projections.seal import Looks
+from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
     from skillopt_es.projections.fates import Fate
@@ -47,6 +49,15 @@ def names(items: Sequence[str], most: int = _MOST_NAMES) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
+def credit_words(credit: Credit) -> str:
+    """What an edit has earned alone: the tasks that it fixed and broke, and what it took to know."""
+    fixed = f"fixed {names(sorted(credit.fixed))}" if credit.fixed else "fixed nothing"
+    broke = f", broke {names(sorted(credit.broke))}" if credit.broke else ""
+    again = f", and {credit.again} more to rule out luck" if credit.again else ""
+    varied = f"; {names(sorted(credit.varied))} came out otherwise when drawn again" if credit.varied else ""
+    return f"{fixed}{broke} in {counted(credit.tries, 'try')}{again}{varied}"
+
+
 def proposal_words(proposal: Proposal) -> str:
     """What a proposal wants, on one line."""
     if isinstance(proposal, Draft):
@@ -81,6 +92,13 @@ def _whole_files(edit: Edit) -> str:
             return f"retire {skill}"
         case _:
             return f"{edit.op} {listed(edit.target.split())} into {skill}"
+
+
+def skill_named(skill: SkillTree) -> str:
+    """What a skill is called where its name is wanted: its main file, or how many skills a folder of them has."""
+    if not skill.is_folder:
+        return skill.main
+    return f"a folder of {counted(len(ids_of(skill)), 'skill')}"
 
 
 def unsaid_words(merges: int) -> str:

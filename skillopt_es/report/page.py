@@ -15,6 +15,7 @@ from typing import get_args
 
 from skillopt_es.audit.headlines import Headline, Headlines, headlines
 from skillopt_es.counting import counted
+from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
 from skillopt_es.presenting.words import is_sealed, looks_words
 from skillopt_es.projections.lines import Outcome, outcome_of
@@ -51,7 +52,7 @@ def page(facts: Facts) -> str:
     """The page of a run; the same log gives the same page."""
     found = headlines_of(facts)
     sections = {
-        "scores": scores_section(found, _looks(facts)),
+        "scores": scores_section(found, _looks(facts), certificate_lines(facts.summary.certificate)),
         "curve": None if facts.summary.is_evaluation else curve_section(facts),
         "skill": skill_section(facts),
         "lineage": None if facts.summary.is_evaluation else tree_section(facts),

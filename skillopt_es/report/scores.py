@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from skillopt_es.audit.headlines import Headline, Headlines
 from skillopt_es.presenting.claims import said
 from skillopt_es.presenting.words import listed
@@ -11,11 +13,12 @@ from skillopt_es.report.html import DASH, Html, count, el, note, number, prose, 
 _WIDTH, _HEIGHT, _EDGE = 180, 22, 6
 
 
-def scores_section(found: Headlines, looks: str = "") -> Html | None:
+def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str] = ()) -> Html | None:
     """
     The table of scores and what can be said of their differences; None where nothing was measured.
 
-    `looks` says how often the test items were looked at, where each look had to be recorded.
+    `looks` says how often the test items were looked at, where each look had to be recorded; `certificate` what is
+    certified.
     """
     if not found.scores:
         return None
@@ -34,7 +37,7 @@ def scores_section(found: Headlines, looks: str = "") -> Html | None:
         ("draws", True),
     ]
     rows = [_row(each, soft=soft, typed=typed) for each in found.scores]
-    sentences = [*said(found), *([looks] if looks else [])]
+    sentences = [*said(found), *(f"Certified: {each}." for each in certificate), *([looks] if looks else [])]
     return section(
         "Scores",
         table("Scores of the texts that count", headers, rows, kind="scores"),

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Edit, GateVerdict, Proposal, SkillTree
+from skillopt_es.presenting.certificates import wager_words
 from skillopt_es.presenting.event_lines import said_of
 from skillopt_es.presenting.numbers import chance, shown_seconds, shown_usage
 from skillopt_es.presenting.words import names, proposal_words, short
@@ -86,6 +87,8 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
         rows.append(("reminder notes", counted(line.notes, "note")))
     if chain is not None and chain.verdict is not None:
         rows.append(("gate", _gate(chain.verdict)))
+    if chain is not None and chain.wagered is not None:
+        rows.append(("certificate", wager_words(chain.wagered.event)))
     if facts.spent is not None and line.step in facts.spent.usage.by_step:
         rows.append(("used", shown_usage(facts.spent.usage.by_step[line.step], facts.spent.currency)))
     if facts.durations is not None and line.step in facts.durations.by_step:

@@ -20,6 +20,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.config import RoleConfig, RunConfig, load_config
 from skillopt_es.config.backends import ROLES, is_own_agent
+from skillopt_es.config.dotenv import with_dotenv
 from skillopt_es.config.draft import origins
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
@@ -84,7 +85,8 @@ async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[C
     yield check_skill(config)
     async for check in check_data(config, runs=what.directory, try_grader=what.calls):  # a grader may ask somebody, too
         yield check
-    async for check in _check_models(config, what.environ, runs=what.directory, calls=what.calls):
+    environ = with_dotenv(config, what.environ)
+    async for check in _check_models(config, environ, runs=what.directory, calls=what.calls):
         yield check
 
 

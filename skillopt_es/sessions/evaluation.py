@@ -69,11 +69,9 @@ class ScorableRun:
     state: AnyState
 
     def skill(self, which: str) -> SkillTree:
-        """The skill that is best, current or initial."""
-        assert self.state.best is not None
-        assert self.state.current is not None
-        named = {"best": self.state.best.skill, "current": self.state.current.skill}
-        return named.get(which, self.run.started.skill)
+        """The skill that is best, current, certified or initial."""
+        standing = self.state.standings.get(which)
+        return self.run.started.skill if standing is None else standing.skill
 
 
 def scorable_run(folder: Path, deed: Deed = "score") -> ScorableRun:

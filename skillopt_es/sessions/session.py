@@ -7,6 +7,7 @@ A new run's first event holds config, data and skill, which are checked together
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, resume_overrides
+from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
@@ -33,6 +35,7 @@ from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
 from skillopt_es.runs.now import Tally, Telling
 from skillopt_es.sessions.accounts import has_budget, lost_calls
+from skillopt_es.sessions.continuing import Before, note_of
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.wiring import (
     OpenWorld,
@@ -45,10 +48,17 @@ from skillopt_es.sessions.wiring import (
 from skillopt_es.version import software_version
 
 
-async def start(config: RunConfig, folder: Path, session: Session) -> AnyState:
+async def train_on(before: Before, folder: Path, session: Session) -> AnyState:
+    """Trains a new run in `folder` that begins where another one has come to."""
+    return await start(before.config, folder, session, before)
+
+
+async def start(config: RunConfig, folder: Path, session: Session, before: Before | None = None) -> AnyState:
     """Trains a new run in `folder` to its end or pause."""
     async with open_data(config, session.world) as data:
-        first = run_started(config, data.splits, folder, guide=guide_of(data.environment))
+        if before is not None:
+            _check_same_data(data.splits, before.started)
+        first = run_started(config, data.splits, folder, guide=guide_of(data.environment), before=before)
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
         async with (
@@ -86,7 +96,7 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
         writer.close()
         raise ConfigError(
             f"there is already a run in {folder}",
-            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` continues it; `--run` names a new one",
+            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` continues it; `--name` names another",
         )
     return writer
 
@@ -106,6 +116,8 @@ async def resume(folder: Path, session: Session) -> AnyState:
                 )
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
+        for note in dotenv_notes(run.config, os.environ):
+            session.warn(note)
         async with open_data(run.config, session.world) as data:
             # Before a model is opened: answers for other items would be paid for, and recorded under these ids.
             _check_same_data(data.splits, started)
@@ -184,12 +196,17 @@ def read_state(folder: Path, until: int | None = None) -> AnyState:
         return fold_log(log.read(until=until))[0]
 
 
-def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
+def run_started(
+    config: RunConfig, splits: Splits, folder: Path, *, guide: str = "", before: Before | None = None
+) -> RunStarted:
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
     for why in refusals(config, splits):
         raise why
     program = program_named(config.train.program)
-    skill, notes = first_skill(config, folder=program.trains_folder)
+    if before is None:
+        skill, notes = first_skill(config, folder=program.trains_folder)
+    else:
+        skill, notes = before.skill, (note_of(before),)
     steps_per_epoch, total_steps = program.steps(config.train, len(splits.train))
     return RunStarted(
         software=software_version(),
@@ -203,6 +220,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
         guide=guide,
         program=program.name,
         prompts=LATEST,
+        learned=None if before is None else before.learned,
     )
 
 

@@ -20,12 +20,14 @@ from typing import cast
 
 from attrs import field, fields, frozen
 
-from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
+from skillopt_es.adapters.environments.redacted import RedactedEnvironment, RedactedHands, without_secrets
 from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
+from skillopt_es.adapters.executors.local import Here, LocalExecutor
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig, recorded_config
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
+from skillopt_es.config.dotenv import named_variables, with_dotenv
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.engine.agent_calls import AgentCalls
@@ -55,16 +57,20 @@ from skillopt_es.ports import (
     Environment,
     EnvironmentSettings,
     Executor,
+    ExecutorSettings,
     Fronting,
     GraderFunction,
+    Hands,
     Item,
     ModelSettings,
+    Notifier,
     OpenEnvironment,
     OpenExecutor,
     OpenModel,
     Provider,
     RoleSettings,
     Splits,
+    Workplace,
     provided,
     required,
 )
@@ -75,6 +81,7 @@ from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
 from skillopt_es.sessions.skills import check_opening
+from skillopt_es.version import software_version
 
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
@@ -123,6 +130,7 @@ def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | Non
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
+    environ = with_dotenv(config, environ)
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
@@ -172,11 +180,16 @@ def _refuse_secrets(config: RunConfig, role: Role) -> None:
 
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of all variables that the config names because they hold a key, or that are read without that."""
-    roles = (config.target_model, config.optimizer_model)
-    named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
-    named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
-    values = (environ.get(name, "").strip() for name in (*named, *_UNNAMED))
+    environ = with_dotenv(config, environ)
+    values = (environ.get(name, "").strip() for name in secret_names(config))
     return tuple(dict.fromkeys(value for value in values if value))
+
+
+def secret_names(config: RunConfig) -> tuple[str, ...]:
+    """The names of these variables."""
+    named = list(named_variables(config))
+    named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
+    return (*filter(None, named), *_UNNAMED)
 
 
 def function_model(function: AnswerFunction, name: str, timeout_seconds: float) -> ChatModel:
@@ -211,6 +224,15 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
         from skillopt_es.adapters.environments.tasks import open_graded_by  # noqa: PLC0415 -- needs fcntl
 
         opener = partial(open_graded_by, grader)
+    try:
+        return opener(environment_settings(config))
+    except SettingRefused as error:  # an environment knows its keys, but not where they were written
+        raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
+
+
+def environment_settings(config: RunConfig) -> EnvironmentSettings:
+    """What opens the environment of a run, in this process or in another."""
+    env = config.env
     data = DataSettings(
         split_mode=env.split_mode,
         split_ratio=env.split_ratio,
@@ -220,7 +242,7 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
         data_path=str(config.path(env.data_path)) if env.data_path else "",
         limit=env.limit,
     )
-    settings = EnvironmentSettings(
+    return EnvironmentSettings(
         name=env.name,
         folder=config.folder,
         data=data,
@@ -229,16 +251,48 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
         options=env.options,
         shared_keys=tuple(key.name for key in fields(EnvConfig) if key.name != "options"),
     )
+
+
+def open_executor(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
+    """The executor of a run, which begins nothing more once the session is stopping."""
+    name = config.env.executor
+    opener = cast(OpenExecutor, _find(EXECUTORS, name, config, "env.executor"))
+    options = config.resolved.get(name, {})
+    assert isinstance(options, dict)
+    settings = ExecutorSettings(
+        stopping=stopping,
+        workers=config.env.workers,
+        options=options,
+        secrets=frozenset(secret_names(config)),
+    )
     try:
         return opener(settings)
-    except SettingRefused as error:  # an environment knows its keys, but not where they were written
-        raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
+    except SettingRefused as error:  # an executor knows its keys, but not where they were written
+        raise ConfigError(f"{config.place(f'{name}.{error.key}')}{name}.{error.message}", hint=error.hint) from error
 
 
-def open_executor(stopping: Callable[[], bool]) -> Executor:
-    """The executor of this machine, which begins nothing more once a session is stopping."""
-    opener = cast(OpenExecutor, registered(EXECUTORS)["local"].load())
-    return opener(stopping)
+def local_executor(stopping: Callable[[], bool] = lambda: False) -> Executor:
+    """The executor of this process, for what asks no model."""
+    return LocalExecutor(stopping)
+
+
+def open_hands(config: RunConfig, data: OpenData, executor: Executor, environ: Mapping[str, str]) -> Hands:
+    """Who makes a run's attempts; what comes from elsewhere loses the run's secrets here, for nobody has them there."""
+    place = Workplace(
+        environment=data.environment,
+        settings=environment_settings(config),
+        digests=data.splits.digests,
+        software=software_version(),
+    )
+    hands, secrets = executor.hands(place), known_secrets(config, environ)
+    return RedactedHands(hands, Redactor(secrets)) if secrets and not isinstance(hands, Here) else hands
+
+
+def open_notifier(how: str, environ: Mapping[str, str]) -> Notifier:
+    """The way to tell somebody outside that `--notify` names; raises ConfigError."""
+    from skillopt_es.adapters.notifying import open_notifier as opened  # noqa: PLC0415 -- few runs tell anybody
+
+    return opened(how, environ)
 
 
 @frozen
@@ -247,7 +301,7 @@ class World:
 
     model: Callable[[RunConfig, Role], ChatModel]
     environment: Callable[[RunConfig], Environment]
-    executor: Callable[[Callable[[], bool]], Executor] = open_executor
+    executor: Callable[[RunConfig, Callable[[], bool]], Executor] = open_executor
     shared: Callable[[RunConfig, Path], SharedPurse | None] = lambda config, folder: None
 
 
@@ -383,19 +437,49 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     started = StartedCalls(folder)
     purse = _purse(writer, stage, started, session) if stage.pays else None
     with _shared(stage, folder, session) as shared:
-        work = _wired(writer, stage, world, session, purse, shared)
-        # Nobody is asked before it is on disk that the run has begun.
-        if stage.opening:
-            await work.trainer.append(stage.opening)
-        await work.trainer.settled()
-        if purse is not None:
-            started.open(writer.log, writer.journal)
-        try:
-            yield work
-        except SkillOptError:  # also then every call has come to its end; another error may have left some in flight
+        bounds = _Bounds(purse, shared, Inbox(folder, session.clock), session)
+        async with _executor(stage, session, bounds) as executor:
+            work = _wired(writer, stage, world, session, bounds, executor)
+            # Nobody is asked before it is on disk that the run has begun.
+            if stage.opening:
+                await work.trainer.append(stage.opening)
+            await work.trainer.settled()
+            if purse is not None:
+                started.open(writer.log, writer.journal)
+            try:
+                yield work
+            except SkillOptError:  # also then every call has come to its end; another error may leave some on the way
+                started.close()
+                raise
             started.close()
-            raise
-        started.close()
+
+
+@frozen
+class _Bounds:
+    """What ends a session before its run does: what may be used, its own and what it shares, and who says so."""
+
+    own: Purse | None
+    shared: SharedPurse | None
+    orders: Inbox
+    session: Session
+
+    def reached(self) -> Reached | None:
+        """Why nothing is left of what may be used; None while there is."""
+        return next((each.reached for each in (self.own, self.shared) if each is not None and each.reached), None)
+
+    def stopping(self) -> bool:
+        """Whether nothing more begins."""
+        return self.session.stopping() or self.reached() is not None or self.orders.pausing()
+
+
+@asynccontextmanager
+async def _executor(stage: Stage, session: Session, bounds: _Bounds) -> AsyncIterator[Executor]:
+    """The executor of a run, until the block ends."""
+    executor = session.world.executor(stage.run.config, bounds.stopping)
+    try:
+        yield executor
+    finally:
+        await executor.aclose()
 
 
 @contextmanager
@@ -417,33 +501,18 @@ def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Sess
 
 
 def _wired(
-    writer: RunWriter,
-    stage: Stage,
-    world: OpenWorld,
-    session: Session,
-    purse: Purse | None,
-    shared: SharedPurse | None,
+    writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, bounds: _Bounds, executor: Executor
 ) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
-    orders = Inbox(writer.log.path.parent, session.clock)
-
-    def reached() -> Reached | None:
-        found = (None if each is None else each.reached for each in (purse, shared))
-        return next(filter(None, found), None)
-
-    def stopping() -> bool:
-        return session.stopping() or reached() is not None or orders.pausing()
-
-    calls = _calls(writer, stage, world.models, stage.run.workers, session, purse, shared, evidence, stopping)
+    calls = _calls(writer, stage, world.models, stage.run.workers, session, bounds, evidence)
     for role, model in world.models.items():
         if isinstance(model, Fronting):
             upstream = {role: model.upstream}
             at_once = {role: stage.run.config.role(role).concurrency}
-            own = _calls(writer, stage, upstream, at_once, session, purse, shared, evidence, stopping)
+            own = _calls(writer, stage, upstream, at_once, session, bounds, evidence)
             model.route(AgentCalls(own))
-    executor = session.world.executor(stopping)
     rollouts = RolloutPorts(
-        environment=world.data.environment,
+        hands=open_hands(stage.run.config, world.data, executor, os.environ),
         items=world.data.items,
         executor=executor,
         calls=calls,
@@ -458,12 +527,12 @@ def _wired(
         observers=session.observers,
         # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
-        reached=reached,
-        orders=orders,
-        limited=partial(_limited, stage, purse),
+        reached=bounds.reached,
+        orders=bounds.orders,
+        limited=partial(_limited, stage, bounds.own),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
-    return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=reached)
+    return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
 
 
 def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) -> None:
@@ -479,10 +548,8 @@ def _calls(
     models: Mapping[Role, ChatModel],
     workers: Mapping[Role, int],
     session: Session,
-    purse: Purse | None,
-    shared: SharedPurse | None,
+    bounds: _Bounds,
     evidence: RecordedTexts,
-    stopping: Callable[[], bool],
 ) -> LiveCalls:
     def seen(row: CallRow) -> None:
         for observer in session.observers:
@@ -501,12 +568,12 @@ def _calls(
         inherited=0 if forked is None else forked.inherited,
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,
         in_flight=session.in_flight,
-        stopping=stopping,
+        stopping=bounds.stopping,
         seen=seen,
         keep=evidence.keep,
         leave=desk.leave,
-        purse=purse,
-        shared=shared,
+        purse=bounds.own,
+        shared=bounds.shared,
     )
 
 

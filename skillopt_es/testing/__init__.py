@@ -15,6 +15,12 @@ For authors of adapters and programs: checks that each of them has to pass, ours
     def test_my_model(name):
         MODEL_CHECKS[name](ModelCase(open=my_adapter.open_model, settings=MY_SETTINGS))
 
+    from skillopt_es.testing.executors import EXECUTOR_CHECKS, ExecutorCase
+
+    @pytest.mark.parametrize("name", EXECUTOR_CHECKS)
+    def test_my_executor(name):
+        EXECUTOR_CHECKS[name](ExecutorCase(open=my_adapter.open_executor))
+
     from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
 
     @pytest.mark.parametrize("name", PROGRAM_CHECKS)

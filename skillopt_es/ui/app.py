@@ -23,6 +23,7 @@ from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
+from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_event
 from skillopt_es.projections.item_results import item_results
 from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
@@ -39,6 +40,7 @@ from skillopt_es.runs.overview import SESSIONS
 from skillopt_es.runs.reading import Reading
 from skillopt_es.runs.run_settings import settings_in
 from skillopt_es.sessions.session import recorded_settings
+from skillopt_es.ui.acting import Acts
 from skillopt_es.ui.compare_page import MOST_RUNS, Compared, compare_page
 from skillopt_es.ui.item_pages import event_page, item_page, items_page
 from skillopt_es.ui.refused_page import refused_page, rule_asked
@@ -56,6 +58,7 @@ from skillopt_es.ui.safety import Guard, Refused, Rules
 from skillopt_es.ui.shell import Visit, address, link, page, part, problem
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.skill_page import skill_page
+from skillopt_es.ui.steering_part import steering_section
 from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream
 
@@ -80,6 +83,7 @@ class Pages:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.acts = Acts(site, self.visit)
 
     def routes(self) -> list[Route]:
         """Address and page."""
@@ -102,6 +106,7 @@ class Pages:
         return [
             Route("/", self.runs),
             Route("/compare", self.compare),
+            *self.acts.routes(),
             Route("/stream", self.runs_stream),
             Route("/static/{name:str}", static),
             Route("/favicon.ico", no_icon),
@@ -159,6 +164,7 @@ class Pages:
             part("head", run_head(facts)),
             now_part(facts, now_of(folder)),
             curve_part(facts),
+            steering_section(facts, self.visit(request), request.query_params.get("said", "")),
             latest_part(latest),
             steps_part(facts),
         )
@@ -167,7 +173,9 @@ class Pages:
     def scores(self, request: Request) -> Response:
         """What can be said of the scores."""
         facts = self.facts(request, "whole")
-        said = scores_section(headlines_of(facts)) or note("Nothing was measured yet.")
+        said = scores_section(headlines_of(facts), certificate=certificate_lines(facts.summary.certificate)) or note(
+            "Nothing was measured yet."
+        )
         numbers = el("p", link("The numbers as JSON", "run", facts.name, "scores.json"))
         head = el("h1", "Scores of ", link(facts.name, "run", facts.name))
         return self.of_run(request, facts.name, "scores", part("scores-part", head, said, numbers), read=facts.read)

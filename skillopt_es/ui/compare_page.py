@@ -138,7 +138,7 @@ def _outcomes(found: Sequence[Compared]) -> Html:
     columns = [column(each.side) for each in found]
     labels = [label for label in columns[0] if any(each[label] not in ("", "-") for each in columns)]
     rows = [row(label, [(each[label], True) for each in columns]) for label in labels]
-    headers = [("", False), *((each.name, True) for each in found)]
+    headers = [("what", False), *((each.name, True) for each in found)]
     links = el("p", *(link(each.name, "run", each.name) for each in found), class_="links")
     metrics = {each.side.metric for each in found if each.side.metric is not None}
     rules = (

@@ -62,7 +62,7 @@ def runs_list(found: Sequence[Overview | Unreadable], asked: Asked) -> list[Html
 
 def _tables(found: Sequence[Overview | Unreadable], shown: Sequence[Overview | Unreadable], asked: Asked) -> list[Html]:
     if not found:
-        return [note("There is no run here yet. `skillopt-es run` starts one.")]
+        return [note("There is no run here yet. `skillopt-es run` starts one, and so does “Start a run”.")]
     if not shown:
         return [note("No run is like that.")]
     said = note(f"{len(shown)} of {counted(len(found), 'run')}.") if len(shown) < len(found) else None
@@ -142,7 +142,7 @@ _ORDER: Mapping[str, Callable[[Overview | Unreadable], tuple[object, ...]]] = {
 
 
 def _table(caption: str, shown: Sequence[Overview | Unreadable]) -> Html:
-    headers = [("run", False), ("state", False), ("step", True), ("best on validation", True), ("", False),
+    headers = [("run", False), ("state", False), ("step", True), ("best on validation", True), ("curve", False),
                ("best on test", True), ("95 % interval", True), ("calls", True), ("cost", True),
                ("last written (UTC)", False)]  # fmt: skip
     return table(caption, headers, [_row(each) for each in shown], kind="runs")

@@ -72,7 +72,7 @@ def page(
     body = el(
         "body",
         el("a", "Skip to the content", href="#main", class_="skip"),
-        _top(),
+        _top(visit),
         el("nav", *_links(run, at), aria_label=f"Pages of {run}") if run else None,
         el("main", *main, id="main", data_stream=stream or None, tabindex=-1),
         el("footer", el("p", *_foot(visit))),
@@ -81,8 +81,9 @@ def page(
     return HTMLResponse(f"<!doctype html>\n{el('html', head, body, lang='en')}\n", status)
 
 
-def _top() -> Html:
+def _top(visit: Visit) -> Html:
     links = [link("Runs"), link("Compare", "compare")]
+    links += [link("Start a run", "start")] if visit.may_act else []
     live = el("span", "", id="live", role="status", class_="live")
     return el("header", el("b", link("skillopt-es")), el("div", *links, class_="links"), live, class_="bar")
 

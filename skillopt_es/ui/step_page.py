@@ -32,7 +32,7 @@ def step_page(facts: Facts, number: int) -> list[Html]:
     parts: list[Child] = [
         el("h1", f"Step {number} of ", link(facts.name, "run", facts.name), " ", verdict),
         el("p", *_neighbours(facts, number), class_="links"),
-        el("section", *step_body(facts, line, chain), class_="body flat"),
+        el("section", el("h2", "In short"), *step_body(facts, line, chain), class_="body flat"),
     ]
     if chain is not None:
         parts += [_turned(facts, chain), *_story(facts, chain)]
@@ -122,7 +122,7 @@ def _chosen(chain: Chain) -> Html | None:
         )
         for name in [*event.chosen, *(each for each in event.pool if each not in event.chosen)][:_MOST]
     ]
-    headers = [("proposal", False), ("", False), ("wants", False)]
+    headers = [("proposal", False), ("fate", False), ("wants", False)]
     budget = "" if event.budget is None else f", with room for {event.budget}"
     return section(
         "What was chosen",
@@ -140,4 +140,11 @@ def epoch_page(facts: Facts, number: int) -> list[Html]:
     pairs = Counter(pair.category for proposed in end.proposed for pair in proposed.event.pairs)
     head = el("h1", f"End of epoch {number} of ", link(facts.name, "run", facts.name))
     counts = note(", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in pairs.items())) if pairs else None
-    return [part("epoch", head, counts, el("section", *epoch_body(facts, end), class_="body flat"))]
+    return [
+        part(
+            "epoch",
+            head,
+            counts,
+            el("section", el("h2", "What came of it"), *epoch_body(facts, end), class_="body flat"),
+        )
+    ]

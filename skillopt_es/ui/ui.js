@@ -148,3 +148,16 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     ask();
   });
 }
+
+// --- a form that is checked while it is filled in: by the same request as its button makes
+
+for (const form of document.querySelectorAll("form[data-check]")) {
+  let asked = 0;
+  const check = later(async () => {
+    const mine = ++asked;
+    const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("checked");
+    if (mine === asked && fresh) document.getElementById("checked").replaceChildren(...fresh.childNodes);
+  }, 2 * WAIT);
+  form.addEventListener("input", check);
+}

@@ -22,7 +22,7 @@ MAKERS = {
 
 def test_every_benchmark_with_a_demo_is_tested() -> None:
     """Here, or beside its environment; the first demo is the one that needs no name."""
-    assert demos() == ("demo", *sorted([*MAKERS, "alfworld", "spreadsheetbench"]))
+    assert demos() == ("demo", *sorted([*MAKERS, "alfworld", "skills", "spreadsheetbench"]))
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from learning_curves import Curve, Moment, Outcome, table
 from learning_picture import picture
 from worlds.language import Item, right_share
-from worlds.made import WORLDS, World
+from worlds.made import EVERY, HELD_OUT, WORLDS, World
 from worlds.optimizer import Optimizer
 from worlds.target import Target
 
@@ -207,7 +207,7 @@ def _datum(item: Item) -> dict[str, object]:
 def run(job: tuple[str, str, int]) -> Curve:
     """One run: world, program, seed."""
     world, program, seed = job
-    return (gepa if program == "gepa" else ours)(program, WORLDS[world](seed), seed)
+    return (gepa if program == "gepa" else ours)(program, EVERY[world](seed), seed)
 
 
 def measured(world: str, programs: Sequence[str], seeds: Sequence[int], mapped: Callable = map) -> Outcome:
@@ -216,7 +216,7 @@ def measured(world: str, programs: Sequence[str], seeds: Sequence[int], mapped: 
     curves: dict[str, list[Curve]] = {program: [] for program in programs}
     for curve in mapped(run, jobs):
         curves[curve.program].append(curve)
-    made = [WORLDS[world](seed) for seed in seeds]
+    made = [EVERY[world](seed) for seed in seeds]
     return Outcome(
         world,
         floor=statistics.mean(each.floor for each in made),
@@ -228,7 +228,11 @@ def measured(world: str, programs: Sequence[str], seeds: Sequence[int], mapped: 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", default=",".join(WORLDS), help=f"with commas; by default all: {', '.join(WORLDS)}")
+    parser.add_argument(
+        "--worlds",
+        default=",".join(WORLDS),
+        help=f"with commas; by default {', '.join(WORLDS)}; held-out: {', '.join(HELD_OUT)}",
+    )
     parser.add_argument(
         "--programs", default="classic,gepa", help="gepa, safe, or names of train.program; NAME:key=value sets keys"
     )
@@ -248,7 +252,7 @@ def main() -> None:
         programs.remove("gepa")
     outcomes = []
     with Pool(options.jobs) as pool:
-        for world in options.worlds.split(","):
+        for world in options.worlds.replace("held-out", ",".join(HELD_OUT)).split(","):
             outcome = measured(world, programs, range(1, options.seeds + 1), pool.imap)
             outcomes.append(outcome)
             print(f"{world}: floor {outcome.floor:.3f}, ceiling {outcome.ceiling:.3f}; {options.seeds} seeds\n")

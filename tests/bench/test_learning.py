@@ -17,14 +17,14 @@ import bench_learning
 from learning_curves import Curve, Moment, Outcome, table
 from learning_picture import picture
 from worlds.language import OPS, Part, followed, op_in, sentence
-from worlds.made import WORLDS
+from worlds.made import EVERY, WORLDS
 from worlds.optimizer import Optimizer, examples_in
 from worlds.target import Target
 
 
 def test_classic_learns_in_a_tiny_world(monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = evolve(WORLDS["rules"](1), budgets=(60, 120))
-    monkeypatch.setitem(bench_learning.WORLDS, "rules", lambda seed: tiny)
+    monkeypatch.setitem(bench_learning.EVERY, "rules", lambda seed: tiny)
     outcome = bench_learning.measured("rules", ["classic"], [1])
     (curve,) = outcome.curves["classic"]
     assert curve.calls <= 120
@@ -33,9 +33,9 @@ def test_classic_learns_in_a_tiny_world(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(ET.fromstring(picture([outcome])).findall("{*}polyline")) == 1
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_world_is_the_same_for_the_same_seed_and_leaves_something_to_learn(name: str) -> None:
-    world, again, other = WORLDS[name](1), WORLDS[name](1), WORLDS[name](2)
+    world, again, other = EVERY[name](1), EVERY[name](1), EVERY[name](2)
     assert world == again
     assert world.truth != other.truth
     if name == "null":

@@ -317,9 +317,9 @@ def test_wrong_words_are_refused(config: Path) -> None:
 
 
 def test_a_skill_that_cannot_be_read_is_refused(config: Path, tmp_path: Path) -> None:
-    """Missing, a folder, not UTF-8; the message speaks of --skill."""
+    """Missing, a folder that is no skill, not UTF-8; the message speaks of --skill."""
     assert "no such file" in refused(config, "--skill", "none.md")
-    assert "is a folder" in refused(config, "--skill", tmp_path)
+    assert "holds the config" in refused(config, "--skill", tmp_path)
     file = tmp_path / "latin.md"
     file.write_bytes("Prüfe".encode("latin-1"))
     assert "not UTF-8" in refused(config, "--skill", file)

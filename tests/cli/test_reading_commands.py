@@ -401,7 +401,8 @@ def test_a_live_writer_makes_a_run_running(cli: Cli, several: Path) -> None:
 def test_status_has_a_line_a_step(cli: Cli, demo_run: Path, runs: Path) -> None:
     """And one an epoch, what was scored, and the next command."""
     done = cli("status", "--dir", runs)
-    assert field(done, "validation") == "initial 0.1500, current 1.0000, best 1.0000"
+    chosen = " (chosen by this score; the test tells more)"
+    assert field(done, "validation") == f"initial 0.1500, current 1.0000, best 1.0000{chosen}"
     assert field(done, "test") == "initial 0.1500, best 0.9750, final 0.9750"
     assert field(done, "next") == f"skillopt-es export demo SKILL.md --dir {runs}"
     table = done.lines[done.lines.index("") + 2 :]

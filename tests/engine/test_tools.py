@@ -10,10 +10,18 @@ from typing import Any
 import pytest
 from support.model_server import ModelServer
 from support.project import told
-from support.scripted import NOON, ScriptedEnvironment, ScriptedItem, ScriptedModel, ScriptedWorld, config, target_reply
+from support.scripted import (
+    NOON,
+    ScriptedEnvironment,
+    ScriptedItem,
+    ScriptedModel,
+    ScriptedWorld,
+    config,
+    here,
+    target_reply,
+)
 from support.wires import FORMATS, Said
 
-from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Measured, SkillTree
@@ -113,7 +121,7 @@ def test_tools_travel_over_a_wire(tmp_path: Path) -> None:
         made = World(
             model=lambda given, role: open_model(given, role, {}),
             environment=lambda _: ToolEnvironment(),
-            executor=LocalExecutor,
+            executor=here,
         )
         asyncio.run(start(given, tmp_path / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=made)))
     with EventLog.open(tmp_path / "run") as log:

@@ -14,10 +14,9 @@ from attrs import evolve
 from support.logs import events_of
 from support.model_server import Answer, Handler, ModelServer, with_faults
 from support.project import told
-from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config, optimizer_reply, target_reply
+from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config, here, optimizer_reply, target_reply
 from support.wires import FORMATS, Format, Said
 
-from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
@@ -68,7 +67,7 @@ def trained(folder: Path, words: list[str], environ: Mapping[str, str] = KEY) ->
     def model(given: RunConfig, role: Role) -> ChatModel:
         return open_model(given, role, environ)
 
-    world = World(model=model, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
+    world = World(model=model, environment=lambda _: ScriptedEnvironment(), executor=here)
 
     async def scenario() -> None:
         await start(config(folder, words), folder / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=world))
@@ -142,7 +141,11 @@ def test_two_runs_in_one_process_do_not_touch_each_other(tmp_path: Path, expecte
             def model(given: RunConfig, role: Role) -> ChatModel:
                 return open_model(given, role, KEY)
 
-            world = World(model=model, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
+            world = World(
+                model=model,
+                environment=lambda _: ScriptedEnvironment(),
+                executor=here,
+            )
             await start(
                 given, tmp_path / spoken.name / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=world)
             )

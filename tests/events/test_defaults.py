@@ -24,7 +24,7 @@ from skillopt_es.events.values import (
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
-    "RunStarted": {"notes": (), "guide": "", "program": "classic", "prompts": 1},
+    "RunStarted": {"notes": (), "guide": "", "program": "classic", "prompts": 1, "learned": None},
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
     "RunForked": {"overrides": ()},
     "EvidenceRetracted": {"place": ""},
@@ -42,7 +42,16 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "viewed": (),
         "injected": (),
     },
-    "SkillScored": {"value": None, "exact": True, "draw": 1, "seed": None, "not_run": (), "begun_at": ""},
+    "SkillScored": {
+        "value": None,
+        "exact": True,
+        "draw": 1,
+        "seed": None,
+        "not_run": (),
+        "begun_at": "",
+        "carried": (),
+        "carried_from": "",
+    },
     "MinibatchesPlanned": {"dropped": ()},
     "PatchProposed": {
         "edits": (),

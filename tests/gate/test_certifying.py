@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.command import command
 from support.tamper import rewritten, seqs_of
 
 import skillopt_es as so
@@ -154,3 +155,48 @@ def test_what_is_not_fresh_is_named() -> None:
     assert held.problem(wager) == "claims x as fresh, which was tried at e1/s1/b0 before"
     other = evolve(wager, by_item=evolve(wager.by_item, gains={"y": 1.0}))
     assert held.problem(other) == "bets on y, which was not tried under both texts at e2/s2"
+
+
+def test_everything_that_shows_a_run_says_what_is_certified(run: so.Run, tmp_path: Path) -> None:
+    """`status`, the report and an export's provenance; and which score chose the best skill."""
+    arguments = [run.folder.name, "--dir", str(run.folder.parent)]
+    status = command("status", *arguments, cwd=tmp_path).out
+    assert "certified   the best skill: +" in status
+    assert "(chosen by this score, which flatters it)" in status
+    found = json.loads(command("status", *arguments, "--json", cwd=tmp_path).out)["certificate"]
+    assert found["is_best"]
+    command("report", *arguments, "--out", str(tmp_path / "page.html"), cwd=tmp_path)
+    assert "Certified: the best skill" in (tmp_path / "page.html").read_text()
+    command("export", *arguments, f"{tmp_path}/my-skill/", cwd=tmp_path)
+    facts = json.loads((tmp_path / "my-skill" / "PROVENANCE.json").read_text())["facts"]
+    assert facts["certificate"]["is_this"]
+    assert facts["certificate"]["least"] == found["moves"][-1]["least"]
+    assert {each["decided"] for each in facts["scores"] if each["split"] == "val"} == {True}
+    verified = command("verify", *arguments, "--export", str(tmp_path / "my-skill"), cwd=tmp_path)
+    assert verified.code == 0
+
+
+def test_a_step_and_an_item_are_explained_with_their_bets(run: so.Run, tmp_path: Path) -> None:
+    """Which items were fresh, what each won, and against whom."""
+    arguments = [run.folder.name, "--dir", str(run.folder.parent)]
+    wager = wagers(run)[-1]
+    won = next(item for item, gain in wager.by_item.gains.items() if gain > 0)
+    step = command("explain", *arguments, "step", str(Place(wager.place).step), cwd=tmp_path).out
+    assert "certificate, event" in step
+    assert won in next(line for line in step.splitlines() if line.startswith("  won: "))
+    item = command("explain", *arguments, "--item", won, cwd=tmp_path).out
+    assert f"fresh at {wager.place}, event" in item
+    assert f"+1.0000 for {wager.challenger[:8]} against certified {wager.certified[:8]}" in item
+    found = json.loads(command("explain", *arguments, "--item", won, "--json", cwd=tmp_path).out)
+    assert [bet["gain"] for bet in found["bets"]] == [1.0]
+
+
+def test_the_certified_skill_can_be_shipped_and_scored(run: so.Run, tmp_path: Path) -> None:
+    """By its name, wherever a skill of a run is named."""
+    arguments = [run.folder.name, "--dir", str(run.folder.parent)]
+    done = command("export", *arguments, "--which", "certified", f"{tmp_path}/proved/", cwd=tmp_path)
+    assert done.code == 0, done.err
+    facts = json.loads((tmp_path / "proved" / "PROVENANCE.json").read_text())["facts"]
+    assert facts["skill"]["hash"] == run.skill("certified").hash == wagers(run)[-1].challenger
+    assert facts["lines"]
+    assert command("verify", *arguments, "--export", str(tmp_path / "proved"), cwd=tmp_path).code == 0

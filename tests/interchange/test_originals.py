@@ -18,6 +18,7 @@ from support.scripted import ticking
 
 from skillopt_es.config import load_config
 from skillopt_es.config.original import FLAT
+from skillopt_es.config.sections import SECTIONS
 from skillopt_es.sessions.session import start
 from skillopt_es.sessions.wiring import Session
 
@@ -113,9 +114,7 @@ FILES = {
     r"slow_update/epoch_02/rollout_(prev|curr)/topup/.*": "equal skills are not compared again on more items",
 }
 KEYS = {
-    r"(config\.)?(budget|env|evaluation|gradient|model|optimizer|prices|rollout|skills|train)\.[a-z_]+": (
-        "a key of ours"
-    ),
+    rf"(config\.)?({'|'.join(['model', *SECTIONS])})\.[a-z_]+": "a key of ours",
     r"(config\.)?azure_openai_api_key": "no secret is in a log",
     r"(other|qa)(\..*)?": "the original counts items under a kind that its rows do not have",
     r"task_(type|description)": "ours, for every benchmark",

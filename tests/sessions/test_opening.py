@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve, field, frozen
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Role, SkillTree
@@ -130,7 +130,7 @@ def test_executors_are_found_among_the_installed_ones() -> None:
         return word
 
     async def all_of_them() -> list[str]:
-        executor = open_executor(lambda: False)
+        executor = open_executor(load_config(None), lambda: False)
         return [
             each async for done in executor.stream([lambda: said("a"), lambda: said("b")], workers=2) for each in done
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import yaml
 
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.remarks import remarks
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.values import described
 from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
@@ -47,13 +47,13 @@ def config_docs() -> str:
 
 
 def _keys(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
-    remarks = dict(_remarks())
+    said = remarks()
     for section, kind in {"model": RoleConfig, **SECTIONS}.items():
         yield f"### {section}\n\n| key | default | allowed | what it does |\n| --- | --- | --- | --- |\n"
         fields: Mapping[str, Any] = {field.name: field for field in attrs.fields(kind)}
         for name, default in base[section].items():
             allowed = "text" if name in ("optimizer", "target") else described(fields[name])
-            yield _row(f"`{name}`", f"`{_yaml(default)}`", allowed, remarks[f"{section}.{name}"])
+            yield _row(f"`{name}`", f"`{_yaml(default)}`", allowed, said[f"{section}.{name}"])
         yield MODEL if section == "model" else ""
         yield "\n"
     yield "All other keys under `env:` are the environment's own. `tasks`: see [tasks.md](tasks.md). The others:\n\n"
@@ -68,16 +68,6 @@ def _options(package: str) -> Any:
     """The class of an environment's own keys."""
     modules = [module for name, module in sys.modules.items() if name.startswith(package)]
     return next(value for module in modules for name, value in vars(module).items() if name.endswith("Options"))
-
-
-def _remarks() -> Iterator[tuple[str, str]]:
-    """What base.yaml says behind each key."""
-    section = ""
-    for line in (ROOT / "configs" / "base.yaml").read_text().splitlines():
-        if head := re.fullmatch(r"(\w+):", line):
-            section = head[1]
-        elif found := re.fullmatch(r"  (\w+): .*?\s# (.+)", line):
-            yield f"{section}.{found[1]}", found[2]
 
 
 def _presets(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:

@@ -200,6 +200,11 @@ class ScriptedModel:
         """Nothing to give back."""
 
 
+def here(config: RunConfig, stopping: Callable[[], bool]) -> LocalExecutor:
+    """The executor of this process, without looking for those that are installed."""
+    return LocalExecutor(stopping)
+
+
 @frozen(kw_only=True)
 class ScriptedWorld:
     """The scripted environment and models, and the sessions over them."""
@@ -214,7 +219,7 @@ class ScriptedWorld:
         world = World(
             model=lambda _, role: models[role],
             environment=lambda _: self.environment,
-            executor=LocalExecutor,
+            executor=here,
         )
         return Session(now=lambda: NOON, clock=lambda: 0.0, world=world, **more)  # type: ignore[arg-type]
 

@@ -29,7 +29,7 @@ def test_every_answer_has_the_policy(asking: Asking, path: str) -> None:
     assert "script-src 'self'" in policy
     assert "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
 
 
 def test_no_page_has_script_or_style_of_its_own(asking: Asking) -> None:

@@ -20,7 +20,10 @@ from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, FinishReason, M
 __all__ = ["Simulated", "open_model"]
 
 _CHARACTERS_PER_TOKEN = 4
-_ANSWERS: Mapping[Role, Callable[[ChatRequest], str | ToolCall]] = {"target": respond, "optimizer": advise}
+_ANSWERS: Mapping[Role, Callable[[ChatRequest], str | ToolCall | list[ToolCall]]] = {
+    "target": respond,
+    "optimizer": advise,
+}
 
 
 def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
@@ -47,13 +50,14 @@ class Simulated:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The answer to this text, always the same one; cut off when it is longer than the request allows."""
         said = _ANSWERS[self._role](request)
-        text = said if isinstance(said, str) else said.arguments
+        calls = () if isinstance(said, str) else (said,) if isinstance(said, ToolCall) else tuple(said)
+        text = said if isinstance(said, str) else "".join(call.arguments for call in calls)
         cut = text[: request.max_tokens * _CHARACTERS_PER_TOKEN]
-        finish: FinishReason = "length" if cut != text else "stop" if isinstance(said, str) else "tools"
+        finish: FinishReason = "length" if cut != text else "tools" if calls else "stop"
         return ChatReply(
-            text=cut if isinstance(said, str) else "",
+            text="" if calls else cut,
             finish=finish,
-            tool_calls=(said,) if isinstance(said, ToolCall) and finish == "tools" else (),
+            tool_calls=calls if finish == "tools" else (),
             usage=Usage(input=sum(_tokens(each.content) for each in request.messages), output=_tokens(cut)),
             model=f"simulated-{self._role}",
         )

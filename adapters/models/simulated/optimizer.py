@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from skillopt_es.adapters.models.simulated import shelf
 from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
 from skillopt_es.adapters.models.simulated.proposals import Reply, merged, proposed, rejected_in, rewrite, rows
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
@@ -38,6 +39,8 @@ def advise(request: ChatRequest) -> str:
 
 
 def _analyse(question: Question) -> Reply:
+    if shelf.is_about_skills(question):
+        return shelf.edit_skills(question, shelf.failing_topics(question.trajectories))
     failed = any(trajectory.failed for trajectory in question.trajectories)
     return _from_failures(question) if failed else _from_successes(question)
 
@@ -156,6 +159,8 @@ def _guide(question: Question) -> Reply:
 
 
 def _note(question: Question) -> Reply:
+    if shelf.is_about_skills(question):
+        return shelf.manage_skills(question)
     before = rules_in(question.skill("Skill at the end of the previous epoch"), ALL_STYLE)
     now = rules_in(_skill(question), ALL_STYLE)
     new = [rule.name for rule in now if rule not in before]

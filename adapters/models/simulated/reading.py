@@ -89,6 +89,10 @@ class Question(str):
         """All fenced texts under these headings."""
         return "\n".join(block["text"] for heading, block in self._blocks if heading in titles)
 
+    def labelled(self, title: str) -> list[tuple[str, str]]:
+        """The fenced texts under a heading, each with its label."""
+        return [(block["label"], block["text"]) for heading, block in self._blocks if heading == title]
+
     def fenced(self, label: str) -> list[str]:
         """The fenced texts whose label begins like this, in order."""
         return [block["text"] for _, block in self._blocks if block["label"].startswith(label)]

@@ -6,7 +6,7 @@ import re
 
 from attrs import evolve, frozen
 
-from skillopt_es.adapters.models.simulated import clerk, playing, scripts
+from skillopt_es.adapters.models.simulated import clerk, playing, scripts, shelf
 from skillopt_es.adapters.models.simulated.kinds import Topic
 from skillopt_es.adapters.models.simulated.reminders import forgets
 from skillopt_es.adapters.models.simulated.sight import text_on
@@ -26,7 +26,7 @@ class _Task:
     evidence: str = ""
 
 
-def respond(request: ChatRequest) -> str | ToolCall:
+def respond(request: ChatRequest) -> str | ToolCall | list[ToolCall]:
     """The answer to the last user message under the skill in the system message, or what has to be looked up first."""
     if request.stage == "probe":
         return "This is simulated-target."
@@ -38,6 +38,13 @@ def respond(request: ChatRequest) -> str | ToolCall:
         return UNKNOWN
     system = "\n".join(message.content for message in request.messages if message.role == "system")
     skill = world_of(known.text).skill_in(_skill_of(system))
+    if shelf.offers_skills(request):
+        asked = topic_of(known.text)
+        assert asked is not None
+        calls = shelf.wanted_skills(request, skill, asked[0])
+        if calls:
+            return calls
+        skill = "\n".join(shelf.opened_in(request).values())
     wanted = clerk.next_request(request, known.text, lambda topic: _obeys(topic, known, skill))
     if wanted is not None:
         return wanted
@@ -52,7 +59,7 @@ def _tasks(request: ChatRequest) -> list[_Task]:
         if message.role == "user":
             pages = "\n".join(text_on(image.data) for image in message.images)
             tasks.append(_Task(f"{message.content}\n\n{pages}" if pages else message.content))
-        elif message.role == "tool" and tasks:
+        elif message.role == "tool" and tasks and not message.content.startswith('{"skill_id"'):
             tasks[-1] = evolve(tasks[-1], evidence=f"{tasks[-1].evidence}\n{message.content}")
     return tasks
 

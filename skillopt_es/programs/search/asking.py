@@ -10,7 +10,7 @@ from attrs import frozen
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
 from skillopt_es.engine.tasks import RunData
-from skillopt_es.events.catalog import PatchProposed
+from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.optimizer import (
@@ -23,10 +23,21 @@ from skillopt_es.programs.optimizer import (
 )
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.rounds import ground, parted, screened
-from skillopt_es.programs.search.state import EARNED_NOTHING, SearchState, Tried, open_step
+from skillopt_es.programs.search.state import (
+    EARNED_NOTHING,
+    TOO_NARROW,
+    SearchState,
+    Tried,
+    open_step,
+    replaced_by,
+    types_of,
+)
 from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
+from skillopt_es.skill.edits import apply_edits
+
+_MOST_TOLD = 16  # refused edits in one question
 
 
 @frozen
@@ -42,6 +53,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     assert step is not None
     failing, passing = parted(state, run, group)
     rows, skill = state.rollouts[group.place], ground(state, run, len(step.rounds) - 1)
+    old = replaced_by(state.program, group)
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
 
     def read(text: str) -> PatchReply | Unusable:
@@ -49,7 +61,8 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         found = read_patch(text, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
         if isinstance(found, Unusable):
             return found
-        edits = (_with_claims(each, failing, tasks) for edit in found.edits for each in moved(edit, skill))
+        given = (edit if old is None else in_place_of(old.edit, edit) for edit in found.edits)
+        edits = (_with_claims(each, failing, tasks) for edit in given for each in moved(edit, skill))
         named = tuple(replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(edits, start=1))
         return replace(found, edits=named)
 
@@ -57,7 +70,9 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         return _proposal(group, step.number, consulted)
 
     return Asking(
-        request=_request(group, skill, failing, passing, state, run, evidence),
+        request=_request(
+            group, skill if old is None else without(old.edit, skill), failing, passing, state, run, evidence
+        ),
         read=placed_in(skill, read) if run.config.optimizer.ask_again else read,
         event=answered,
         silence_fails=True,
@@ -70,6 +85,16 @@ def moved(edit: Edit, skill: SkillTree) -> tuple[Edit, ...]:
     if edit.op != "append" or not content or f"\n{content}\n" not in f"\n{text}\n" or text.rstrip().endswith(content):
         return (edit,)
     return replace(edit, op="delete", target=content, content=""), edit
+
+
+def without(edit: Edit, skill: SkillTree) -> SkillTree:
+    """The skill without what an edit brought."""
+    return apply_edits(skill, [replace(edit, op="delete", target=edit.content.strip(), content="")])[0]
+
+
+def in_place_of(old: Edit, new: Edit) -> Edit:
+    """What is appended takes the place of what an older edit brought."""
+    return replace(new, op="replace", target=old.content.strip(), file=old.file) if new.op == "append" else new
 
 
 def _with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
@@ -92,10 +117,11 @@ def _request(
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
 
-    def blocks(title: str, items: Sequence[str]) -> str:
-        texts = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in items]
+    def blocks(title: str, shown_rows: Sequence[RolloutCompleted]) -> str:
+        texts = [shown(row, evidence, most_chars=most, skill=skill.text, run=run) for row in shown_rows]
         return f"## {title} trajectories ({len(texts)})\n" + "\n\n".join(texts) if texts else ""
 
+    beside = [state.rollouts[each.place][item] for each in open_step(state).beside(group) for item in each.items]
     return question(
         run,
         slot=group.id,
@@ -103,15 +129,28 @@ def _request(
         prompt="search",
         sections=(
             skill_section(skill),
-            tried_section([*state.program.tried, *_lost_before(state, run)]),
+            tried_section(_tried_about(group, state, run)),
             guide_section(run.started.guide),
             steering_section(state.steering),
-            blocks("Successful", passing),
-            blocks("Failed", failing),
+            blocks("Successful", [*(rows[item] for item in passing), *beside]),
+            blocks("Failed", [rows[item] for item in failing]),
             f"At most {most_edits(len(failing))} edits: one for each kind of failure.",
         ),
         schema=naming_files(CLAIMED_SCHEMA, skill),
     )
+
+
+def _tried_about(group: Minibatch, state: SearchState, run: RunData) -> list[Tried]:
+    """The refused edits for these tasks, others of their types, or any: the latest of them."""
+    types = types_of(state, group.place, group.items)
+    old = replaced_by(state.program, group)
+    given_up = [] if old is None else [Tried(step=old.step, edit=old.edit, why=TOO_NARROW)]
+    about = [
+        each
+        for each in (*state.program.tried, *_lost_before(state, run))
+        if not each.edit.claims or each.types & types or set(each.edit.claims) & set(group.items)
+    ]
+    return [*about[-_MOST_TOLD:], *given_up]
 
 
 def _lost_before(state: SearchState, run: RunData) -> list[Tried]:

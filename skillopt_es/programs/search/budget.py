@@ -43,6 +43,8 @@ def first_tries(size: int) -> int:
 def step_size(state: SearchState, run: RunData) -> int:
     """How many training items the next step can try with the calls that are left; 0 when it is not worth it."""
     wanted, most = run.config.train.batch_size, most_calls(state)
+    if not state.steps_done:
+        wanted = min(wanted, run.config.search.first_batch)
     if most is None:
         return wanted
     left = _left(state, most) - _set_aside(state, run, most)

@@ -28,8 +28,8 @@ from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
 from skillopt_es.programs.search.asking import SearchJob
 from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
-from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, next_tries, solved
-from skillopt_es.programs.search.state import OpenStep, SearchState
+from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, next_tries, solved, too_narrow
+from skillopt_es.programs.search.state import OpenStep, SearchState, is_recalled
 from skillopt_es.projections.trust import attempts_of, support_of
 
 
@@ -69,7 +69,7 @@ def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
         )
     if train.patience is not None and done - since >= train.patience:
         return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
-    if not unsolved(state, run) and not outdated(state, run):
+    if not unsolved(state, run) and not outdated(state, run) and not too_narrow(state, run):
         return TrainingStopped(step=done, reason="no_progress", best_value=value, since=since)
     most = most_calls(state)
     if most is not None and not step_size(state, run):
@@ -93,15 +93,18 @@ def drawn_batch(state: SearchState, run: RunData, seed: int) -> tuple[str, ...]:
     """
     Items for the next step, by chance among those that were tried in the fewest batches.
 
-    Where few are unsolved, up to half of a batch are items that an older text has passed.
+    Where few are unsolved, up to a quarter of a batch are items that an older text has passed; where nothing is to be
+    done, all of it. What saved edits have fixed is left to them.
     """
     shown, size = state.program.shown, step_size(state, run)
 
     def drawn(items: tuple[str, ...], most: int) -> list[str]:
         return sorted(shuffled(items, seed), key=lambda item: shown.get(item, 0))[:most]
 
-    chosen = drawn(unsolved(state, run), size)
-    return (*chosen, *drawn(outdated(state, run), max(0, ceil(size / 2) - len(chosen))))
+    saved = {item for each in state.program.saved for item in each.items if run.config.search.backlog}
+    chosen = drawn(tuple(item for item in unsolved(state, run) if item not in saved), size)
+    idle = not chosen and not saved and not too_narrow(state, run)
+    return (*chosen, *drawn(outdated(state, run), max(0, (size if idle else ceil(size / 4)) - len(chosen))))
 
 
 # --- the open step ---------------------------------------------------------------------------------------------------
@@ -112,16 +115,18 @@ def _step_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
         batch = [_batch(state, step)] if step.batch.items else []
         rollouts = measure(state, [*batch, *beside(state, run, step.place, batch)])
         return rollouts or Decide("wager" if is_due(state, step.place) else "plan_questions")
-    waiting = tuple(SearchJob(group) for group in step.groups if group.id not in step.patches)
+    waiting = [group for group in step.asked if group.id not in step.patches]
+    if waiting and is_recalled(waiting[-1]):
+        return Decide("recall")
     if waiting:
-        return Questions(waiting)
+        return Questions(tuple(map(SearchJob, waiting)))
     if step.ranked is None:
         return _screen_task(state, run, step)
     return _gate_task(state, run, step)
 
 
 def _screen_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
-    results = [step.patches[group.id].result for group in step.rounds[-1]]
+    results = [step.patches[group.id].result for group in step.rounds[-1] if group.kind == "failure"]
     if results and all(result == "failed" for result in results):
         return Decide("pause_for_optimizer")
     if not step.edits:

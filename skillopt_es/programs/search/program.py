@@ -7,6 +7,8 @@ from functools import partial
 from math import ceil
 from typing import get_args
 
+from attrs import evolve
+
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.programs import Answered, Decision, Program, Words
 from skillopt_es.engine.rollout import RecordedTexts
@@ -21,7 +23,7 @@ from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
 from skillopt_es.programs.search.rounds import groups_to_ask, next_tries, screened
-from skillopt_es.programs.search.state import Search, SearchState, kept_edits, open_step
+from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
 from skillopt_es.skill.edits import apply_edits
 
 
@@ -39,6 +41,24 @@ def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> eve
 
 def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
     return events.MinibatchesPlanned(step=open_step(state).number, groups=groups_to_ask(state, run))
+
+
+def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """Saved edits, proposed once more without a question: their names say of which step they are now."""
+    step = open_step(state)
+    group = next(each for each in step.asked if is_recalled(each) and each.id not in step.patches)
+    saved = [each for each in step.recalled if each.place == group.place]
+    return events.PatchProposed(
+        patch=group.id,
+        step=step.number,
+        kind="failure",
+        items=group.items,
+        result="edits",
+        edits=tuple(
+            evolve(each.edit, id=f"{group.id}#{number}", origins=(group.id,)) for number, each in enumerate(saved, 1)
+        ),
+        reasoning="refused together with others, and tried again without them",
+    )
 
 
 def _plan_tries(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -147,6 +167,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "stop": _stop,
     "plan_step": _plan_step,
     "plan_questions": _plan_questions,
+    "recall": _recall,
     "plan_tries": _plan_tries,
     "build_alone": _build_alone,
     "build_kept": _build_kept,

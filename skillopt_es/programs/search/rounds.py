@@ -16,7 +16,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree, Tries
 from skillopt_es.programs.search.budget import most_tries, spare_tries
 from skillopt_es.programs.search.credit import Results, Screened, share_of_luck
-from skillopt_es.programs.search.state import OpenStep, SearchState, open_step
+from skillopt_es.programs.search.state import Kept, OpenStep, SearchState, anew_at, open_step, recalled_at, replaced_by
 from skillopt_es.skill.edits import apply_edits
 
 TASKS = 3
@@ -73,9 +73,9 @@ def luck_so_far(state: SearchState, run: RunData) -> float:
 
 
 def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]:
-    """The draws of each task that a change was tried on, and of the same task without it."""
+    """The draws of each task that a change was tried on, and of the same task as the optimizer was shown it."""
     step, known = open_step(state), state.program.known
-    at = step.place.in_batch(step.round_of(index))
+    at = Place(step.group_of(step.changes[index]).place)
     without = _drawn(state, run, at)
     found = {}
     for item, after in _drawn(state, run, step.screen(index)).items():
@@ -110,7 +110,7 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
             purpose="train",
             split="train",
             items=tries.items,
-            skill=_text_at(state, run, Place(tries.place)),
+            skill=_text_at(state, Place(tries.place)),
             seed=draw_seed(run.config.train.seed, tries.draw),
             draw=tries.draw,
         )
@@ -118,18 +118,16 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
     ]
 
 
-def _text_at(state: SearchState, run: RunData, place: Place) -> SkillTree:
+def _text_at(state: SearchState, place: Place) -> SkillTree:
     step = open_step(state)
-    for index, built in enumerate(step.alone):
-        if step.screen(index) == place:
-            return built.candidate
-    assert place.batch is not None
-    return ground(state, run, place.batch)
+    assert state.current is not None
+    alone = {step.screen(index): built.candidate for index, built in enumerate(step.alone)}
+    return alone.get(place, state.current.skill)
 
 
 def next_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
-    """What has to be tried before anybody can say what the changes so far are worth, or before more is asked."""
-    return _first_tries(state, run) or _second_tries(state, run) or _tries_for_round(state, run)
+    """What has to be tried before anybody can say what the changes so far are worth."""
+    return _first_tries(state, run) or _second_tries(state, run)
 
 
 def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
@@ -141,7 +139,8 @@ def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     step, draw = open_step(state), _next_draw(state)
     found = screened(state, run)
     used = sum(len(tries.items) for tries in step.tries)
-    most, spare = most_tries(len(step.batch.items)) - used, spare_tries(state, run)
+    asked = len({item for group in step.asked for item in group.items})
+    most, spare = most_tries(asked) - used, spare_tries(state, run)
     wanted: list[Tries] = []
     for index, built in enumerate(step.alone):
         items = _items_for(state, run, index, found[index])
@@ -165,9 +164,10 @@ def _items_for(state: SearchState, run: RunData, index: int, found: Screened) ->
 def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[str], Sequence[str]]:
     """The tasks that tell what a change is worth: some to fix, and for one that is for many, some that pass."""
     step = open_step(state)
-    edit = step.changes[index][-1]
-    group = next(group for group in step.groups if group.id in edit.origins)
+    edit, group = step.changes[index][-1], step.group_of(step.changes[index])
     failing, _ = parted(state, run, group)
+    if replaced_by(state.program, group) is not None:
+        return failing[:TASKS], ()
     if edit.claims and 2 * len(edit.claims) <= max(2, len(failing)):
         return edit.claims[:TASKS], ()
     passing = [item for item in run.started.splits.train if solved(state, run, item)]
@@ -208,12 +208,14 @@ def _second_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
 def _most_telling(state: SearchState, run: RunData, index: int, found: Screened) -> tuple[Place | None, str]:
     """Where a change is tried once more, and on what."""
     step = open_step(state)
-    without, alone = step.place.in_batch(step.round_of(index)), step.screen(index)
+    group, alone = step.group_of(step.changes[index]), step.screen(index)
+    # What was shown of an earlier step was tried under another text than the current one: that is not drawn again.
+    without = [Place(group.place)] if step.place.holds(group.place) else []
     for item in _tasks_for(state, run, index)[0]:
         if not _planned(step, alone, item):
             return alone, item
     for item in sorted(found.better, key=lambda item: -found.results[item].evidence):
-        draws = {without: 1 + _planned(step, without, item), alone: _planned(step, alone, item)}
+        draws = {**{at: 1 + _planned(step, at, item) for at in without}, alone: _planned(step, alone, item)}
         place = min(draws, key=lambda place: draws[place])
         if draws[place] < MOST_DRAWS:
             return place, item
@@ -240,77 +242,45 @@ def _passed(row: RolloutCompleted | None, run: RunData) -> bool:
 
 
 def left_over(state: SearchState, run: RunData) -> tuple[str, ...]:
-    """The failing tasks of the batch that one more round is worth: no change of an earlier one has fixed them."""
+    """
+    The failing tasks of the batch that the next round asks about: all in the first, then what nothing kept has touched.
+
+    What is better than it was has to be tried with all that was kept, before anybody can learn more from it.
+    """
     step = open_step(state)
-    number, at = len(step.rounds), step.place.in_batch(0)
-    rows = rows_at(state, at)
+    number, rows = len(step.rounds), rows_at(state, step.place.in_batch(0))
     failing = [item for item in step.batch.items if _measured(rows.get(item)) and not _passed(rows.get(item), run)]
     if not number:
         return tuple(failing)
-    found = screened(state, run)
-    if number >= run.config.search.rounds or not any(
-        each.won for index, each in found.items() if step.round_of(index) == number - 1
-    ):
+    found = {index: each for index, each in screened(state, run).items() if each.won}
+    if number >= run.config.search.rounds or not any(step.round_of(index) == number - 1 for index in found):
         return ()
-    fixed = _fixed(state, run, found)
-    again = rows_at(state, step.place.in_batch(number))
-    return tuple(item for item in failing if item not in fixed and not _passed(again.get(item), run))
+    touched = {item for index, each in found.items() for item in each.better}
+    touched |= {
+        item for index, each in found.items() for item in step.changes[index][-1].claims if item not in each.results
+    }
+    return tuple(item for item in failing if item not in touched)
 
 
 def _measured(row: RolloutCompleted | None) -> bool:
     return row is not None and isinstance(row.outcome, Measured)
 
 
-def _fixed(state: SearchState, run: RunData, found: Mapping[int, Screened]) -> set[str]:
-    """The tasks that pass with a change that is kept, and those that such a one claims and did not have to be tried."""
-    step = open_step(state)
-    fixed: set[str] = set()
-    for index, each in found.items():
-        if not each.won:
-            continue
-        fixed.update(item for item in step.changes[index][-1].claims if item not in each.results)
-        fixed.update(item for item in each.better if _passed(_row_alone(state, index, item), run))
-    return fixed
-
-
-def _row_alone(state: SearchState, index: int, item: str) -> RolloutCompleted | None:
-    """The first result of a task with a change alone."""
-    step = open_step(state)
-    at = step.screen(index)
-    for tries in step.tries:
-        if tries.place == at and item in tries.items:
-            return rows_at(state, at.drawn(tries.draw)).get(item)
-    return None
-
-
-def _tries_for_round(state: SearchState, run: RunData) -> tuple[Tries, ...]:
-    """What kept changes have touched and not fixed is tried again, with all of them, before more is asked about it."""
-    step = open_step(state)
-    number, waiting = len(step.rounds), left_over(state, run)
-    at = step.place.in_batch(number)
-    touched = {item for each in screened(state, run).values() if each.won for item in each.results}
-    items = tuple(item for item in waiting if item in touched)
-    spare = spare_tries(state, run)
-    if not number or not items or any(tries.place == at for tries in step.tries):
-        return ()
-    if spare is not None and spare < len(items) + 1:
-        return ()
-    return (Tries(place=at, items=items),)
-
-
 def groups_to_ask(state: SearchState, run: RunData) -> tuple[Minibatch, ...]:
-    """The failing tasks in groups of about the same size, a few solved ones beside each; none when all is asked."""
+    """
+    The failing tasks in groups of about the same size, each followed by the solved ones that are shown beside it.
+
+    In a step's first round there are also the tasks of edits in whose place another is wanted, and of saved edits.
+    """
     step = open_step(state)
     number, waiting = len(step.rounds), left_over(state, run)
     spare = spare_tries(state, run)
     if number and spare is not None and spare < 2 * len(waiting):
         return ()
-    again = rows_at(state, step.place.in_batch(number))
-    groups: list[Minibatch] = []
-    for batch in dict.fromkeys((0, number)):
-        at = step.place.in_batch(batch)
-        items = [item for item in waiting if (batch == 0) != (number > 0 and item in again)]
-        groups += _grouped(state, run, at, items, number)
+    groups = _grouped(state, run, step.place.in_batch(0), waiting, number)
+    if not number:
+        groups += _groups_anew(state, run)
+        groups += _groups_saved(state) if run.config.search.backlog else []
     return tuple(groups)
 
 
@@ -318,13 +288,79 @@ def _grouped(state: SearchState, run: RunData, at: Place, items: Sequence[str], 
     rows = rows_at(state, at)
     # Tasks of one type stand together: several examples say more of a rule than one.
     failing = sorted(items, key=lambda item: rows[item].task_type)
-    passing = [item for item, row in rows.items() if _passed(row, run)][:_PASSING]
     if not failing:
         return []
     size = run.config.gradient.minibatch_size
     even = ceil(len(failing) / ceil(len(failing) / size))
     kind = "failure" if not number else f"failure-{number + 1}"
+    groups: list[Minibatch] = []
+    for index, chunk in enumerate(chunks(failing, even)):
+        types = {rows[item].task_type for item in chunk}
+        passing = [item for item, row in rows.items() if _passed(row, run)]
+        passing.sort(key=lambda item: rows[item].task_type not in types)
+        group = Minibatch(id=at.analyst(kind, index), kind="failure", place=at, items=(*chunk, *passing[:_PASSING]))
+        groups += [group, *_beside(state, run, group, types)]
+    return groups
+
+
+def _beside(state: SearchState, run: RunData, group: Minibatch, types: set[str]) -> list[Minibatch]:
+    """Solved tasks of the types of a group's failing ones that were tried elsewhere: one rule has to fit both."""
+    at: dict[Place, list[str]] = {}
+    for item, place in state.program.at.items():
+        row = rows_at(state, place).get(item)
+        if (
+            row is None
+            or place == group.place
+            or item in group.items
+            or sum(map(len, at.values())) == run.config.search.beside
+        ):
+            continue
+        if row.task_type and row.task_type in types and _passed(row, run):
+            at.setdefault(place, []).append(item)
     return [
-        Minibatch(id=at.analyst(kind, index), kind="failure", place=at, items=(*chunk, *passing))
-        for index, chunk in enumerate(chunks(failing, even))
+        Minibatch(id=f"{group.id}-beside-{number}", kind="success", place=place, items=tuple(items))
+        for number, (place, items) in enumerate(at.items())
+    ]
+
+
+def _groups_anew(state: SearchState, run: RunData) -> list[Minibatch]:
+    """The tasks of edits that have turned out to be too narrow, as they failed without them."""
+    step = open_step(state)
+    at = step.place.in_batch(0)
+    return [
+        Minibatch(id=anew_at(at, index), kind="failure", place=each.place, items=each.items)
+        for index, each in too_narrow(state, run).items()
+    ]
+
+
+def too_narrow(state: SearchState, run: RunData) -> dict[int, Kept]:
+    """
+    The kept edits, by their number, that fixed tasks of types of which every validation task fails nevertheless.
+
+    For each type so many others are asked for as `search.anew` says. One that most validation tasks have tells nothing.
+    """
+    assert state.current is not None
+    measured = state.measured.get(state.current.skill.hash)
+    if measured is None or not run.config.search.anew:
+        return {}
+    found = {}
+    for index, each in enumerate(state.program.kept):
+        told = [item for item in measured.items if state.types.get(item) in each.types]
+        few = 2 * len(told) <= len(measured.items)
+        fails = bool(told) and not any(run.passes(measured.items[item]) for item in told)
+        left = state.program.asked_anew.get(each.types, 0) < run.config.search.anew
+        if each.items and few and fails and left and each.edit.op != "delete":
+            found[index] = each
+    return found
+
+
+def _groups_saved(state: SearchState) -> list[Minibatch]:
+    """The tasks of edits that are tried again, by where they had failed."""
+    at = open_step(state).place.in_batch(0)
+    places: dict[Place, dict[str, None]] = {}
+    for each in state.program.saved:
+        places.setdefault(each.place, {}).update(dict.fromkeys(each.items))
+    return [
+        Minibatch(id=recalled_at(at, number), kind="failure", place=place, items=tuple(items))
+        for number, (place, items) in enumerate(places.items())
     ]

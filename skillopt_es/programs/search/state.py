@@ -23,21 +23,44 @@ from skillopt_es.events.catalog import (
     TriesPlanned,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Batch, Edit, Measured, Minibatch, Tries
+from skillopt_es.events.values import Batch, Edit, GateVerdict, Measured, Minibatch, Tries
 from skillopt_es.projections.core import without_items
 from skillopt_es.projections.state import RunState
 
 EARNED_NOTHING = "alone it made no task better, or as many worse"
-_MOST_TRIED = 24  # what is older is not told any more
+TOO_NARROW = "it fixed the tasks that it was made for, and no other task of their type"
+_ALL = 1_000_000  # tasks that an edit is for that names none
+_MOST_TRIED = 60  # what is older is not told any more
 
 
 @frozen(kw_only=True)
 class Tried:
-    """An edit that did not get into the skill, at which step, and why."""
+    """An edit that is not in the skill, at which step it was refused, and why; `types` are those of its tasks."""
 
     step: int
     edit: Edit
     why: str
+    types: frozenset[str] = frozenset()
+
+
+@frozen(kw_only=True)
+class Kept:
+    """An edit that got into the skill: the tasks that it fixed, where they had failed, and their types."""
+
+    step: int
+    edit: Edit
+    items: tuple[str, ...]
+    place: Place
+    types: frozenset[str]
+
+
+@frozen(kw_only=True)
+class Saved:
+    """An edit that had earned its credit, and was refused with others at the gate: it is tried again without them."""
+
+    edit: Edit
+    items: tuple[str, ...]
+    place: Place
 
 
 Change = tuple[Edit, ...]
@@ -58,6 +81,7 @@ class OpenStep:
     patches: Mapping[str, PatchProposed] = field(factory=dict)
     alone: tuple[CandidateBuilt, ...] = ()
     tries: tuple[Tries, ...] = ()
+    recalled: tuple[Saved, ...] = ()
     ranked: EditsRanked | None = None
 
     @property
@@ -72,8 +96,14 @@ class OpenStep:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """All that was proposed, round by round; once there, a change keeps its number."""
-        return tuple(change for groups in self.rounds for change in self._changes_of(groups))
+        """All that was proposed, round by round; once there, a change keeps its number. Said again, it claims more."""
+        said: dict[object, Change] = {}
+        for change in (change for groups in self.rounds for change in self._changes_of(groups)):
+            what = tuple((edit.op, edit.file, edit.target, edit.content.strip()) for edit in change)
+            first = said.get(what, change)
+            claims = dict.fromkeys((*first[-1].claims, *change[-1].claims))
+            said[what] = (*first[:-1], replace(first[-1], claims=tuple(claims)))
+        return tuple(said.values())
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -91,17 +121,29 @@ class OpenStep:
         def order(index: int) -> tuple[bool, int]:
             change = self.changes[index]
             late = self.round_of(index) > 0 and any(edit.op != "append" for edit in change)
-            return late, -(len(change[-1].claims) or len(self.batch.items) + 1)
+            return late, -(len(change[-1].claims) or _ALL)
 
         return tuple(edit for index in sorted(changes, key=order) for edit in self.changes[index])
 
     def round_of(self, index: int) -> int:
         """In which round of questions, counted from 0, a change was proposed."""
-        for number, groups in enumerate(self.rounds):
-            index -= len(self._changes_of(groups))
-            if index < 0:
-                return number
-        raise IndexError(index)
+        group = self.group_of(self.changes[index])
+        return next(number for number, groups in enumerate(self.rounds) if group in groups)
+
+    def group_of(self, change: Change) -> Minibatch:
+        """What a change was proposed for."""
+        return next(group for group in self.groups if group.id in change[-1].origins)
+
+    def beside(self, group: Minibatch) -> tuple[Minibatch, ...]:
+        """Solved tasks that are shown beside a group's failing ones: they follow it."""
+        at = self.groups.index(group) + 1
+        until = next((n for n in range(at, len(self.groups)) if self.groups[n].kind == "failure"), len(self.groups))
+        return self.groups[at:until]
+
+    @property
+    def asked(self) -> tuple[Minibatch, ...]:
+        """What somebody answers: the groups that edits come of."""
+        return tuple(group for group in self.groups if group.kind == "failure")
 
     def _changes_of(self, groups: tuple[Minibatch, ...]) -> tuple[Change, ...]:
         edits = [edit for group in groups for edit in self._of(group)]
@@ -128,14 +170,21 @@ class Search:
 
     `known` is each training item's last result on the way to the current skill, and `under` the hash of the text that
     it is from; `shown` is how many batches had it. `again` counts further draws of turned tasks for an edit's credit,
-    `varied` how often one did not stay so; `fickle` are those tasks.
+    `varied` how often one did not stay so; `fickle` are those tasks. `at` is where each known result is recorded.
+
+    `kept` are the edits that are in the current skill, `saved` those to be tried again. `asked_anew` counts how often
+    another edit was asked for in the place of one, by the types of its tasks.
     `tries` counts the results, `calls` those that they came from, and `questions` those to the optimizer.
     """
 
     step: OpenStep | None = None
     known: Mapping[str, Measured] = field(factory=dict)
     under: Mapping[str, str] = field(factory=dict)
+    at: Mapping[str, Place] = field(factory=dict)
     shown: Mapping[str, int] = field(factory=dict)
+    kept: tuple[Kept, ...] = ()
+    saved: tuple[Saved, ...] = ()
+    asked_anew: Mapping[frozenset[str], int] = field(factory=dict)
     tried: tuple[Tried, ...] = ()
     again: int = 0
     varied: int = 0
@@ -183,14 +232,50 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
 
 def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
     found = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    under = {item: rows[item].skill for item in found}
-    return replace(program, known={**program.known, **found}, under={**program.under, **under})
+    return replace(
+        program,
+        known={**program.known, **found},
+        under={**program.under, **{item: rows[item].skill for item in found}},
+        at={**program.at, **{item: Place(rows[item].place) for item in found}},
+    )
 
 
 def grouped(state: SearchState, event: MinibatchesPlanned) -> SearchState:
     """What is shown to the optimizer together, in one more round of questions."""
-    step = open_step(state)
-    return _with(state, replace(state.program, step=replace(step, rounds=(*step.rounds, event.groups))))
+    step, program = open_step(state), state.program
+    anew = dict(program.asked_anew)
+    for group in event.groups:
+        old = replaced_by(program, group)
+        if old is not None:
+            anew[old.types] = anew.get(old.types, 0) + 1
+    if any(map(is_recalled, event.groups)):
+        step, program = replace(step, recalled=program.saved), replace(program, saved=())
+    step = replace(step, rounds=(*step.rounds, event.groups))
+    return _with(state, replace(program, step=step, asked_anew=anew))
+
+
+_ANEW, _RECALLED = "anew", "saved"
+
+
+def anew_at(place: Place, index: int) -> Place:
+    """The question for another edit in the place of one that is kept."""
+    return place.analyst(_ANEW, index)
+
+
+def recalled_at(place: Place, index: int) -> Place:
+    """The group of edits that are tried again: nobody is asked about it."""
+    return place.analyst(_RECALLED, index)
+
+
+def replaced_by(program: Search, group: Minibatch) -> Kept | None:
+    """The edit in whose place a group's question wants another; None for most."""
+    name, _, number = Place(group.id).name.rpartition("-")
+    return program.kept[int(number)] if name == _ANEW else None
+
+
+def is_recalled(group: Minibatch) -> bool:
+    """Whether a group's edits were proposed before."""
+    return Place(group.id).name.startswith(f"{_RECALLED}-")
 
 
 def proposed(state: SearchState, event: PatchProposed) -> SearchState:
@@ -229,17 +314,67 @@ def ranked(state: SearchState, event: EditsRanked) -> SearchState:
 def gated(state: SearchState, event: CandidateGated) -> SearchState:
     """The verdict ends the step: what was taken is what the screened items are known by, the rest is remembered."""
     step, verdict = open_step(state), event.verdict
+    edits = kept_edits(step)
     if not verdict.taken:
         lost = f"validation lost {len(verdict.lost)} tasks and won {len(verdict.won)}"
-        return _closed(_remembered(state, kept_edits(step), lost))
+        saved = _without_suspects(state, edits, verdict)
+        refused = [edit for edit in edits if edit not in {each.edit for each in saved}]
+        state = _remembered(state, refused, lost)
+        return _closed(_with(state, replace(state.program, saved=saved)))
+    assert state.built is not None
     program = state.program
-    kept = {edit.id for edit in kept_edits(step)}
+    chosen = {edit.id for edit in edits}
     for index, change in enumerate(step.changes):
-        if all(edit.id in kept for edit in change):
+        if all(edit.id in chosen for edit in change):
             for tries in step.tries:
                 if tries.place == step.screen(index):
                     program = _knowing(program, state.rollouts.get(step.screen(index).drawn(tries.draw), {}))
-    return _closed(_with(state, program))
+    text = "\n".join(state.built.candidate.files.values())
+    new = [_kept(state, step, change) for change in step.changes if change[-1].id in chosen and change[-1].content]
+    gone = [each for each in program.kept if each.edit.content.strip() not in text]
+    kept = (*(each for each in program.kept if each not in gone), *new)
+    state = _remembered(_with(state, program), [each.edit for each in gone], TOO_NARROW)
+    return _closed(_with(state, replace(state.program, kept=kept)))
+
+
+def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
+    assert step.ranked is not None
+    group, edit = step.group_of(change), change[-1]
+    fixed = next((credit.fixed for credit in step.ranked.credits if credit.edit == edit.id), ())
+    return Kept(
+        step=step.number, edit=edit, items=fixed, place=Place(group.place), types=types_of(state, group.place, fixed)
+    )
+
+
+def types_of(state: SearchState, place: str, items: Iterable[str]) -> frozenset[str]:
+    """The types of tasks that were tried at a place."""
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(place, {})
+    return frozenset(rows[item].task_type for item in items if item in rows and rows[item].task_type)
+
+
+def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVerdict) -> tuple[Saved, ...]:
+    """
+    The edits of a refused candidate that are worth another try without the others, each once.
+
+    Under suspicion are those that speak of a type that lost or are for tasks of it, and those that are for no tasks in
+    particular. Where there are none, the one that is for most tasks, or says most, is, unless the target varies: then
+    nothing may be wrong with any.
+    """
+    step = open_step(state)
+    assert step.ranked is not None
+    before = {each.edit.content for each in step.recalled}
+    lost = {state.types[item] for item in verdict.lost if item in state.types}
+    rows = []
+    for edit in edits:
+        group = step.group_of((edit,))
+        fixed = next((credit.fixed for credit in step.ranked.credits if credit.edit == edit.id), ())
+        suspected = not edit.claims or bool(lost & types_of(state, group.place, fixed))
+        suspected = suspected or any(kind and kind in edit.content for kind in lost)
+        rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
+    if rows and not state.program.varied and not any(suspected for suspected, _ in rows):
+        most = max(range(len(rows)), key=lambda at: (len(rows[at][1].edit.claims), len(rows[at][1].edit.content)))
+        rows[most] = (True, rows[most][1])
+    return tuple(each for suspected, each in rows if not suspected and each.items and each.edit.content not in before)
 
 
 def skipped(state: SearchState, event: StepSkipped) -> SearchState:
@@ -256,8 +391,15 @@ def kept_edits(step: OpenStep) -> tuple[Edit, ...]:
 
 
 def _remembered(state: SearchState, edits: list[Edit] | tuple[Edit, ...], why: str) -> SearchState:
-    new = tuple(Tried(step=open_step(state).number, edit=edit, why=why) for edit in edits)
+    step = open_step(state)
+    new = tuple(Tried(step=step.number, edit=edit, why=why, types=_types_behind(state, step, edit)) for edit in edits)
     return _with(state, replace(state.program, tried=(*state.program.tried, *new)[-_MOST_TRIED:]))
+
+
+def _types_behind(state: SearchState, step: OpenStep, edit: Edit) -> frozenset[str]:
+    found = [types_of(state, group.place, edit.claims) for group in step.groups if group.id in edit.origins]
+    found += [each.types for each in state.program.kept if each.edit == edit]
+    return frozenset(kind for types in found for kind in types)
 
 
 def _closed(state: SearchState) -> SearchState:

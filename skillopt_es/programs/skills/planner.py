@@ -15,6 +15,7 @@ from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
+from skillopt_es.programs.skills.scope import narrowed
 from skillopt_es.programs.skills.state import SkillsState, Where, begun, where_of
 from skillopt_es.projections.trust import attempts_of, support_of
 from skillopt_es.skill.folders import ids_of, listing_of
@@ -116,6 +117,9 @@ def _gate_task(state: SkillsState, run: RunData, where: Where) -> Task:
         return Decide("skip:too_large")
     if untrusted_parts(state, run):
         return Decide("skip:untrusted_only")
+    narrow = None if where.managing else narrowed(state, run)
+    if narrow is not None:
+        return measure(state, [narrow]) or Decide("gate_candidate")
     if run.config.evaluation.use_gate:
         drawing = draw_task(state, gate_run(state, run), candidate_contest(state))
     else:

@@ -92,7 +92,7 @@ class Skills:
 
     `trials` counts the training attempts in which a skill could have been opened, `quiet` the epochs in a row in which
     it was not. `doomed` has the step at which a skill was first proposed to be retired, `returns` how often the
-    question about an attempt came to nothing.
+    question about an attempt came to nothing. `views` has what each validation item opened, by the hash of the folder.
     """
 
     epoch: EpochPlanned | None = None
@@ -107,6 +107,7 @@ class Skills:
     doomed: Mapping[str, int] = field(factory=dict)
     gone: Mapping[str, Gone] = field(factory=dict)
     returns: Mapping[Attempt, int] = field(factory=dict)
+    views: Mapping[str, Mapping[str, Key]] = field(factory=dict)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -184,7 +185,7 @@ def epoch_planned(state: SkillsState, event: EpochPlanned) -> SkillsState:
 def scored(state: SkillsState, event: SkillScored) -> SkillsState:
     """A batch was tried: its attempts wait for others like them, and count for the skills that were there."""
     if event.purpose != "train":
-        return state
+        return _viewed(state, event)
     assert state.current is not None
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     seen = tuple(
@@ -209,6 +210,19 @@ def scored(state: SkillsState, event: SkillScored) -> SkillsState:
     )
 
 
+def _viewed(state: SkillsState, event: SkillScored) -> SkillsState:
+    """What the validation items opened in a first draw; of those that were carried, what they opened before."""
+    program, known = state.program, state.program.views
+    if event.purpose != "selection" or event.draw != 1 or event.skill in known:
+        return state
+    begun = state.partial.get((event.skill, event.draw))
+    rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
+    before = known.get(event.carried_from, {})
+    keys = {item: before[item] for item in event.carried}
+    keys |= {item: skills_in(row.viewed) for item, row in rows.items()}
+    return _with(state, replace(program, views={**known, event.skill: keys}))
+
+
 def grouped(state: SkillsState, event: MinibatchesPlanned) -> SkillsState:
     """What is shown to the optimizer waits no more, in the same event: nothing is ever shown twice."""
     used = {Attempt(*each) for group in event.groups for each in group.attempts} | set(event.dropped)
@@ -226,8 +240,15 @@ def gated(state: SkillsState, event: CandidateGated) -> SkillsState:
     verdict = event.verdict
     if not verdict.taken:
         lost = f"validation lost {len(verdict.lost)} tasks and won {len(verdict.won)}"
-        return _closed(state, lost)
-    return _closed(_renamed(state), "")
+        return _forgetting(_closed(state, lost), event)
+    return _forgetting(_closed(_renamed(state), ""), event)
+
+
+def _forgetting(state: SkillsState, event: CandidateGated) -> SkillsState:
+    """What items opened is kept for the folders that hold a place after the verdict."""
+    held = {standing.skill.hash for standing in state.standings.values()} | {event.candidate}
+    views = {name: keys for name, keys in state.program.views.items() if name in held}
+    return _with(state, replace(state.program, views=views))
 
 
 def skipped(state: SkillsState, event: StepSkipped) -> SkillsState:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from attrs import evolve, frozen
 
@@ -17,6 +18,10 @@ from worlds.language import OPS, Item, Op, Part, answer, followed, sentence, use
 START = "Answer each task by the rules below. Give the kind, an equals sign and the number, as in KIND=1234."
 NUMBERS = {"train": range(1000, 4000), "val": range(4000, 7000), "test": range(7000, 10000)}
 """Which numbers a split asks about: no question stands in two of them."""
+
+
+Claims = Literal["right", "none", "wrong"]
+Habit = Literal["lines", "lumps", "rewrites"]
 
 
 @frozen(kw_only=True)
@@ -37,6 +42,12 @@ class World:
     """Of these, by weight: too vague, wrong for its kind, for all kinds with its first letter, for every kind."""
     clutter: float = 0.0
     """The share of tasks that the target overlooks for each useless line of its skill."""
+    memory: int = 0
+    """With more lines than this, the target forgets the oldest rules of its skill; 0: it remembers all."""
+    claims: Claims = "right"
+    """What the optimizer says of the tasks an edit is for: the right ones, none, or others."""
+    habit: Habit = "lines"
+    """One rule an edit, three of them in one edit, or all of them in one edit that says what is there once more."""
     budgets: tuple[int, ...] = (100, 200, 350, 500, 700)
     """The calls at which scores are told; the last is what a run may take."""
 
@@ -54,6 +65,11 @@ class World:
         attention = (1 - self.clutter) ** useless_lines(skill)
         return random.Random(f"overlooked: {question}").random() >= attention
 
+    def heeded(self, skill: str) -> str:
+        """What the target keeps of its skill: the first line, and as many of the others as it remembers."""
+        first, *lines = [line for line in skill.splitlines() if line.strip()] or [""]
+        return "\n".join([first, *lines[-self.memory :]]) if self.memory else skill
+
     def score(self, skill: str) -> float:
         """What the target is expected to score with a skill on the test items; exact, nothing is drawn."""
         return sum(self._expected(skill, item) for item in self.test) / len(self.test)
@@ -63,7 +79,8 @@ class World:
             return 0.5
         if self.overlooks(skill, item.question):
             return 0.0
-        right = [followed(skill, part) == self.truth[part] for part in item.parts]
+        heeded = self.heeded(skill)
+        right = [followed(heeded, part) == self.truth[part] for part in item.parts]
         return sum(right) / len(right)
 
     @property
@@ -238,6 +255,43 @@ def null(seed: int) -> World:
     return evolve(world, start="\n".join([START, *lines]), flaky=0.2, wrong=1.0, bad=(1.0, 0.0, 0.0, 0.0))
 
 
+def steady_null(seed: int) -> World:
+    """A third of the rules is missing, nothing is tossed, and no proposal says anything."""
+    world, draw = _by_kind("steady null", seed, 60, 30), random.Random(f"steady null start {seed}")
+    lines = [sentence(f"kind {part.kind}", op, draw) for part, op in [*world.truth.items()][:16]]
+    return evolve(world, start="\n".join([START, *lines]), wrong=1.0, bad=(1.0, 0.0, 0.0, 0.0))
+
+
+def unclaimed(seed: int) -> World:
+    """24 rules, an optimizer that never says which tasks an edit is for, and three of ten questions tossed."""
+    return evolve(_by_kind("unclaimed", seed, 60, 30, tests=12), flaky=0.3, claims="none")
+
+
+def misclaimed(seed: int) -> World:
+    """24 rules, and an optimizer that names other tasks than those its edits are for."""
+    return evolve(_by_kind("misclaimed", seed, 60, 30), claims="wrong")
+
+
+def lumped(seed: int) -> World:
+    """24 rules, three of them in one edit; useless lines cost the target 2 % of its tasks each."""
+    return evolve(_by_kind("lumped", seed, 60, 30), habit="lumps", wrong=0.3, bad=(0.6, 0.2, 0.1, 0.1), clutter=0.02)
+
+
+def rewriting(seed: int) -> World:
+    """24 rules, and an optimizer whose one edit says all that is there once more, and all that is new."""
+    return evolve(_by_kind("rewriting", seed, 60, 30), habit="rewrites")
+
+
+def forgetful(seed: int) -> World:
+    """24 rules, and a target that keeps no more than 22 lines in mind: what is useless pushes out what is not."""
+    return evolve(_by_kind("forgetful", seed, 60, 30), memory=22)
+
+
+def narrow(seed: int) -> World:
+    """24 rules, 40 items to learn from and 20 to judge by: as few as can be, and nothing else is hard."""
+    return evolve(_by_kind("narrow", seed, 40, 20), wrong=0.25, bad=(0.5, 0.4, 0.0, 0.1))
+
+
 WORLDS: Mapping[str, Callable[[int], World]] = {
     "rules": rules,
     "larger": larger,
@@ -250,3 +304,16 @@ WORLDS: Mapping[str, Callable[[int], World]] = {
     "null": null,
 }
 """By the name that `--worlds` takes; in `null` every change of the text is one too many."""
+
+HELD_OUT: Mapping[str, Callable[[int], World]] = {
+    "steady-null": steady_null,
+    "unclaimed": unclaimed,
+    "misclaimed": misclaimed,
+    "lumped": lumped,
+    "rewriting": rewriting,
+    "forgetful": forgetful,
+    "narrow": narrow,
+}
+"""Worlds in which nothing was tried out while the search was made: they were looked at once a change was done."""
+
+EVERY = {**WORLDS, **HELD_OUT}

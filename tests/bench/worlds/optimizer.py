@@ -111,7 +111,22 @@ class Optimizer:
         if re.search(r"\bYou combine\b", text):
             return _merged(text)
         lines = self._proposed(text, draw, _most(text))
-        return _edits(lines, '"items"' in text) if '"edits"' in text else _whole(text, list(lines))
+        if '"edits"' not in text:
+            return _whole(text, list(lines))
+        return _edits(self._by_habit(lines, text, draw), '"items"' in text and self.world.claims != "none")
+
+    def _by_habit(self, lines: dict[str, list[str]], text: str, draw: random.Random) -> dict[str, list[str]]:
+        """The lines as this optimizer groups them into edits, and the tasks that it names for each."""
+        if self.world.claims == "wrong":
+            named = [item for items in lines.values() for item in items]
+            lines = {line: draw.sample(named, min(len(named), len(items))) for line, items in lines.items()}
+        if self.world.habit == "lines" or not lines:
+            return lines
+        size = 3 if self.world.habit == "lumps" else len(lines)
+        chosen = list(lines)
+        groups = [chosen[at : at + size] for at in range(0, len(chosen), size)]
+        before = skill_in(text).splitlines()[1:] if self.world.habit == "rewrites" else []
+        return {"\n".join([*before, *group]): [item for line in group for item in lines[line]] for group in groups}
 
     def _guidance(self, text: str, draw: random.Random) -> str:
         """Advice for all tasks, and the rule for what got worse or never passed, one of them."""

@@ -35,7 +35,8 @@ class Target:
             return self._tossed(skill, question, parts, number)
         if self.world.overlooks(skill, question.strip()):
             return answer([(part, number) for part in parts])
-        return answer([(part, (followed(skill, part) or Op("as it is")).of(number)) for part in parts])
+        heeded = self.world.heeded(skill)
+        return answer([(part, (followed(heeded, part) or Op("as it is")).of(number)) for part in parts])
 
     def _tossed(self, skill: str, question: str, parts: tuple[Part, ...], number: int) -> str:
         with self._lock:

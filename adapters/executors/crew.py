@@ -1,0 +1,301 @@
+"""
+A crew: workers elsewhere that make attempts for the writer, each with one environment open.
+
+Nothing is tried again but here, where it is known what a try has cost. A worker that dies gives its lease back: calls
+that have begun are let finish and recorded, the attempt is made anew by another worker, and what was answered is not
+asked again. An item whose workers die twice on their own is not measured. A report that comes late, from a worker that
+was given up, belongs to no lease any more and is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from attrs import define, field
+
+from skillopt_es.adapters.executors.bench import (
+    Answer,
+    Broke,
+    Escaped,
+    FailedCall,
+    Finished,
+    Lease,
+    Place,
+    Question,
+    Report,
+    Said,
+    Thrown,
+    Unit,
+    unit_digest,
+)
+from skillopt_es.errors import BackendError, SkillOptError
+from skillopt_es.events.values import Failed, SkillTree
+from skillopt_es.ports import Ask, Asking, CallFailed, Episode, Item, NotStarted
+
+_LOOK_EVERY = 0.2
+_MOST_DEATHS = 2
+_MOST_FALSE_STARTS = 3
+
+
+class WorkerLost(Exception):
+    """A worker is gone; `by_itself` says that only its process ended, and not the machine that it was on."""
+
+    def __init__(self, message: str, *, by_itself: bool) -> None:
+        super().__init__(message)
+        self.by_itself = by_itself
+
+
+class WorkerRefused(Exception):
+    """A worker that must not be used: it has other software, another environment or other data than the run."""
+
+
+class Worker(Protocol):
+    """One process elsewhere; its methods raise WorkerLost when it is gone, BackendError when all of them are."""
+
+    async def begin(self, unit: Unit, skill: SkillTree) -> Report:
+        """Begins an attempt."""
+        ...
+
+    async def answer(self, lease: Lease, number: int, answer: Answer) -> Report:
+        """Hands on an answer."""
+        ...
+
+    async def abandon(self) -> None:
+        """Ends the attempt that it makes."""
+        ...
+
+    def dismiss(self) -> None:
+        """Ends the process, at once."""
+        ...
+
+
+Hire = Callable[[], Awaitable[Worker]]
+"""Starts a worker and waits until its environment is open; raises WorkerLost, WorkerRefused or BackendError."""
+
+
+@define
+class Tally:
+    """What became of leases, for those who want to know."""
+
+    attempts: int = 0
+    deaths: int = 0
+    late: int = 0
+    poisoned: int = 0
+
+
+class Crew:
+    """So many workers, hired when the first attempt is made and replaced when they are lost."""
+
+    def __init__(
+        self,
+        place: Place,
+        hire: Hire,
+        *,
+        size: int,
+        stopping: Callable[[], bool],
+        most_deaths: int = _MOST_DEATHS,
+    ) -> None:
+        self.tally = Tally()
+        self._place, self._hire, self._size, self._stopping = place, hire, size, stopping
+        self._most_deaths = most_deaths
+        self._free: deque[Worker] = deque()
+        self._all: list[Worker] = []
+        self._hiring: set[asyncio.Task[None]] = set()
+        self._came = asyncio.Event()
+        self._failure: Exception | None = None
+        self._began = False
+
+    async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
+        """One attempt, made by whoever is free; raises what the target raised, or what the environment did."""
+        digest = unit_digest(item.id, skill.hash, seed, self._place)
+        deaths = tries = 0
+        while True:
+            worker = await self._worker()
+            tries += 1
+            self.tally.attempts += 1
+            unit = Unit(lease=Lease(slot=slot, digest=digest, attempt=tries), item=item.id, seed=seed)
+            try:
+                episode = await _Conversation(worker, unit, asking(), self.tally).through(skill)
+            except WorkerLost as lost:
+                self.tally.deaths += 1
+                self._replace(worker)
+                deaths += lost.by_itself
+                if deaths >= self._most_deaths:
+                    self.tally.poisoned += 1
+                    return _not_measured(deaths)
+            except asyncio.CancelledError:
+                self._replace(worker)
+                raise
+            except BaseException:
+                await self._freed(worker)
+                raise
+            else:
+                self._give_back(worker)
+                return episode
+
+    def close(self) -> None:
+        """Sends everybody home."""
+        for task in self._hiring:
+            task.cancel()
+        for worker in self._all:
+            worker.dismiss()
+        self._all.clear()
+        self._free.clear()
+
+    async def _worker(self) -> Worker:
+        """One that is free; waits for it, unless the run stops or nobody can be had."""
+        if not self._began:
+            self._began = True
+            for _ in range(self._size):
+                self._seek()
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if self._stopping():
+                raise NotStarted
+            if self._free:
+                return self._free.popleft()
+            self._came.clear()
+            waiting = asyncio.ensure_future(self._came.wait())
+            await asyncio.wait((waiting,), timeout=_LOOK_EVERY)
+            waiting.cancel()
+
+    def _seek(self) -> None:
+        task = asyncio.create_task(self._hired())
+        self._hiring.add(task)
+        task.add_done_callback(self._hiring.discard)
+
+    async def _hired(self) -> None:
+        """Hires one worker; what keeps it from working would keep every other one from it, too."""
+        for false_start in range(1, _MOST_FALSE_STARTS + 1):
+            try:
+                worker = await self._hire()
+            except WorkerLost as lost:
+                if false_start == _MOST_FALSE_STARTS:
+                    self._failure = _unusable(f"no worker stays: {lost}")
+            except WorkerRefused as refused:
+                self._failure = _unusable(f"a worker cannot be used: {refused}")
+            except BackendError as error:
+                self._failure = error
+            else:
+                self._all.append(worker)
+                self._give_back(worker)
+                return
+            if self._failure is not None:
+                self._came.set()
+                return
+
+    def _give_back(self, worker: Worker) -> None:
+        self._free.append(worker)
+        self._came.set()
+
+    async def _freed(self, worker: Worker) -> None:
+        """A worker whose attempt came to nothing for a reason of ours is free once it has let go of it."""
+        try:
+            await worker.abandon()
+        except (WorkerLost, BackendError):
+            self._replace(worker)
+        else:
+            self._give_back(worker)
+
+    def _replace(self, worker: Worker) -> None:
+        if worker in self._all:
+            self._all.remove(worker)
+        worker.dismiss()
+        self._seek()
+
+
+@define
+class _Conversation:
+    """One attempt under one lease, between a worker and the target."""
+
+    worker: Worker
+    unit: Unit
+    ask: Ask
+    tally: Tally
+    raised: dict[int, BaseException] = field(factory=dict)
+    open: set[asyncio.Task[Report]] = field(factory=set)
+
+    async def through(self, skill: SkillTree) -> Episode:
+        """To its end. Calls that have begun when a worker dies are let finish: they are paid for, and recorded."""
+        try:
+            ended = self._heard(await self.worker.begin(self.unit, skill))
+            while ended is None:
+                if not self.open:
+                    raise WorkerLost("a worker says nothing of its attempt", by_itself=False)
+                done, _ = await asyncio.wait(self.open, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    self.open.discard(task)
+                    ended = self._heard(task.result()) or ended
+            return self._came_to(ended)
+        except asyncio.CancelledError:
+            for task in self.open:
+                task.cancel()
+            raise
+        finally:
+            await self._settled()
+
+    def _heard(self, report: Report) -> Said | None:
+        """Begins to answer what is asked; the attempt's end, once it is there."""
+        if report.lease != self.unit.lease:
+            self.tally.late += 1
+            return None
+        ended: Said | None = None
+        for said in report.said:
+            if isinstance(said, Question):
+                self.open.add(asyncio.create_task(self._answered(said)))
+            else:
+                ended = said
+        return ended
+
+    async def _answered(self, question: Question) -> Report:
+        return await self.worker.answer(self.unit.lease, question.number, await self._answer(question))
+
+    async def _answer(self, question: Question) -> Answer:
+        try:
+            return await self.ask(question.messages, **question.options)
+        except CallFailed as error:
+            self.raised[question.number] = error
+            return FailedCall.of(error)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- raised again once the attempt has ended by it
+            self.raised[question.number] = error
+            return Thrown(stops=not isinstance(error, Exception))
+
+    def _came_to(self, ended: Said) -> Episode:
+        match ended:
+            case Finished(episode):
+                return episode
+            case Escaped(number):
+                raise self.raised[number]
+            case FailedCall():
+                raise ended.error()
+            case Broke():
+                raise SkillOptError(ended.message, hint=ended.hint) if ended.ours else RuntimeError(ended.message)
+            case Question():
+                raise AssertionError("a question is no end")
+
+    async def _settled(self) -> None:
+        """Nothing of it goes on: its calls end by themselves, for whoever gives up now has paid for them."""
+        while self.open:
+            done, self.open = await asyncio.wait(self.open)
+            for task in done:
+                if not task.cancelled():
+                    task.exception()  # looked at: that the worker is gone is known already
+
+
+def _not_measured(deaths: int) -> Episode:
+    said = f"{deaths} workers died while they tried it"
+    return Episode(outcome=Failed("worker", said), task="", records=(), turns=0, failure="worker", detail=said)
+
+
+def _unusable(message: str) -> BackendError:
+    return BackendError(
+        message,
+        kind="config",
+        hint="see that every node has this version of skillopt-es, the environment and its data (docs/scale.md)",
+    )

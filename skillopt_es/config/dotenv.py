@@ -1,0 +1,73 @@
+"""
+A `.env` file beside the config: of its variables, those alone that the config names because they hold a key.
+
+What is set in the environment comes first. A line that is of no named variable is not looked at, whatever it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from skillopt_es.config.sections import RunConfig
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.plain import read_plain
+
+FILE = ".env"
+AZURE_SECRET = "AZURE_CLIENT_SECRET"  # noqa: S105 - a variable's name
+"""Azure's own name for the secret of a service principal, which no config has to name."""
+_REMARK = re.compile(r"(?:^|\s)#")
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
+
+
+def named_variables(config: RunConfig) -> tuple[str, ...]:
+    """The variables that a config names because they hold a key of a model's or are for an agent."""
+    roles = (config.target_model, config.optimizer_model)
+    named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
+    if any(own.backend == "azure_openai" for own in roles):
+        named.append(AZURE_SECRET)
+    return tuple(dict.fromkeys(name for name in named if name))
+
+
+def with_dotenv(config: RunConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment with what only the file beside the config says; raises ConfigError for a quote with no end."""
+    found = from_dotenv(config, environ)
+    return {**environ, **found} if found else environ
+
+
+def from_dotenv(config: RunConfig, environ: Mapping[str, str]) -> dict[str, str]:
+    """The named variables that are in the file and not in the environment."""
+    wanted = [name for name in named_variables(config) if not environ.get(name, "").strip()]
+    file = Path(config.folder) / FILE
+    if not wanted:
+        return {}
+    try:
+        text = read_plain(file).decode("utf-8-sig", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    return {name: value for name, value in _values(text, file, wanted) if value}
+
+
+def dotenv_notes(config: RunConfig, environ: Mapping[str, str]) -> Iterator[str]:
+    """What is to be told of it: which variables are from the file, and not what they are."""
+    found = from_dotenv(config, environ)
+    if found:
+        yield f"read from {Path(config.folder) / FILE}: {', '.join(found)}"
+
+
+def _values(text: str, file: Path, wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        found = _LINE.fullmatch(line)
+        if found is None or found[1] not in wanted:
+            continue
+        said = found[2].strip()
+        if said[:1] in ("'", '"'):
+            inside, quote, _ = said[1:].partition(said[0])
+            if not quote:  # the value is not shown: it may be the key
+                raise ConfigError(f"{file}, line {number}: the value of {found[1]} has no closing quote")
+            yield found[1], inside.strip()
+        else:
+            yield found[1], _REMARK.split(said)[0].strip()

@@ -1,0 +1,74 @@
+"""
+Which validation items a candidate has to meet: all, or for edits of what skills say those that open these skills.
+
+Names and descriptions decide what is opened. Where a candidate leaves them as they are, an item that did not open a
+changed skill would see what it saw before, so its result is carried. A fixed sample of such items is tried all the
+same: if one of them opens a changed skill or comes out otherwise, all are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from skillopt_es.engine.tasks import Evaluation, RunData, selection, shuffled
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
+from skillopt_es.programs.skills.state import SkillsState, where_of
+from skillopt_es.skill.folders import SKILL_FILE, always_shown, index_of, skill_of, skills_in
+
+
+def changed_bodies(state: SkillsState) -> frozenset[str]:
+    """The skills of which only what they say is changed; none where what is listed or always shown is changed, too."""
+    assert state.built is not None
+    assert state.current is not None
+    edits = {edit.id: edit for edit in state.program.edits}
+    applied = [edits[report.edit] for report in state.built.reports if report.status.startswith("applied")]
+    for edit in applied:
+        new_file = edit.op == "create" and not edit.file.endswith(f"/{SKILL_FILE}")
+        if edit.op in WHOLE_FILES and not new_file:
+            return frozenset()
+    changed = frozenset(skill_of(edit.file) for edit in applied)
+    shown = skills_in(always_shown(state.current.skill)) + skills_in(always_shown(state.built.candidate))
+    return frozenset() if changed & set(shown) or _listed_otherwise(state) else changed
+
+
+def _listed_otherwise(state: SkillsState) -> bool:
+    """Whether an edit of a text has changed what is listed: the line of a description is a line of a text, too."""
+    assert state.built is not None
+    assert state.current is not None
+    return index_of(state.built.candidate) != index_of(state.current.skill)
+
+
+def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:
+    """The candidate's evaluation on the items that can tell; None where it has to meet all of them."""
+    assert state.built is not None
+    assert state.current is not None
+    evaluation, current = run.config.evaluation, state.current.skill.hash
+    views, known = state.program.views.get(current), state.measured.get(current)
+    changed = changed_bodies(state)
+    if not changed or views is None or known is None or not run.config.skills.sentinels:
+        return None
+    once = evaluation.use_gate and evaluation.gate_rule in DRAWS_ONCE and not state.current.stale_from
+    if not once or state.built.candidate.hash in state.measured:
+        return None
+    items = run.selection_items
+    watched = shuffled(items, run.config.train.seed)[: run.config.skills.sentinels]
+    opens = [item for item in items if item not in known.items or set(views.get(item, ())) & changed]
+    carried = tuple(item for item in items if item not in opens and item not in watched)
+    if not carried or not opens:
+        return None
+    whole = selection(run, where_of(state).place.gate, state.built.candidate)
+    if _moved(state, whole, [item for item in watched if item not in opens], changed):
+        return whole
+    return evolve(whole, carried=carried, carried_from=current)
+
+
+def _moved(state: SkillsState, whole: Evaluation, watched: list[str], changed: frozenset[str]) -> bool:
+    """Whether an item that was not to notice the change did."""
+    assert state.current is not None
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(whole.place, {})
+    known = state.measured[state.current.skill.hash].items
+    there = [rows[item] for item in watched if item in rows]
+    return any(set(skills_in(row.viewed)) & changed or row.outcome != known[row.item] for row in there)

@@ -1,0 +1,132 @@
+"""
+Runs that are begun, continued or estimated from the page: by the command itself, in processes of their own.
+
+So the page has no power that the command has not; what runs goes on when the page is closed; and code that a config
+names is never run in the page's process. Every argument is a word of its own: no shell reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from attrs import field, frozen
+
+from skillopt_es.config.layers import demos
+from skillopt_es.events.values import Json
+from skillopt_es.runs.folders import checked_name, is_run
+from skillopt_es.ui.safety import Refused
+
+_PATIENCE_SECONDS = 90
+_CONFIGS = ("*.yaml", "*/config.yaml", "configs/*.yaml")
+_MOST_FILES = 40
+_MOST_SETTING = 4000
+_LAST = 4000  # bytes of what a process has said that are shown
+
+
+@frozen
+class Process:
+    """A command that was begun from the page, and what it says."""
+
+    name: str
+    words: tuple[str, ...]
+    child: subprocess.Popen[bytes]
+    said: int
+    """A file that has no name any more: it is gone with the page."""
+
+    def ended(self) -> int | None:
+        """Its exit code; None while it works."""
+        return self.child.poll()
+
+    def words_said(self) -> str:
+        """The end of what it has said."""
+        start = max(0, os.fstat(self.said).st_size - _LAST)
+        return os.pread(self.said, _LAST, start).decode(errors="replace")
+
+
+@frozen
+class Starter:
+    """Begins commands over one directory of runs, from the folder that the page was begun in."""
+
+    directory: Path
+    processes: dict[str, Process] = field(factory=dict)
+
+    def configs(self) -> Mapping[str, tuple[str, ...]]:
+        """Everything that a run can be begun with, and how the command names it; nothing else is ever begun."""
+        found = {f"demo: {name}": (f"--demo={name}",) for name in demos()}
+        files = sorted({file for pattern in _CONFIGS for file in Path.cwd().glob(pattern)})
+        for file in files[:_MOST_FILES]:
+            shown = str(file.relative_to(Path.cwd()))
+            found[f"file: {shown}"] = (f"./{shown}",)
+        runs = self.directory.iterdir() if self.directory.is_dir() else ()
+        for run in sorted(path.name for path in runs if is_run(path)):
+            found[f"again: {run}"] = (f"--again={run}",)
+        return found
+
+    def words(self, config: str, settings: Sequence[str]) -> tuple[str, ...]:
+        """The command that trains so; raises Refused for a config that was not offered."""
+        named = self.configs().get(config)
+        if named is None:
+            raise Refused("there is no such config here", hint="choose one of the list")
+        if any(len(text) > _MOST_SETTING or "\0" in text for text in settings):
+            raise Refused("a setting is too long")
+        return ("run", *named, *(f"--set={text}" for text in settings), *self._where())
+
+    def checked(self, words: Sequence[str]) -> dict[str, Json]:
+        """The estimate of a run before it begins, or the error that there would be, as the command says it."""
+        try:
+            done = subprocess.run(  # noqa: S603 -- our own command, and a word for each argument
+                [*_command(), *words, "--dry-run", "--json"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE_SECONDS,
+                check=False,
+            )
+            return cast("dict[str, Json]", json.loads(done.stdout))
+        except subprocess.TimeoutExpired:
+            return {"error": {"message": f"no estimate within {_PATIENCE_SECONDS} seconds", "hint": "", "exit_code": 1}}
+        except ValueError:
+            return {"error": {"message": "the command said nothing that can be read", "hint": "", "exit_code": 1}}
+
+    def begin(self, config: str, settings: Sequence[str], name: str) -> Process:
+        """A new run, in a process of its own."""
+        stem = config.rpartition(": ")[2].rpartition("/")[2].removesuffix(".yaml") or "run"
+        name = checked_name("name", name or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+        if is_run(self.directory / name):
+            raise Refused(f"there is a run {name} already", hint="give it another name")
+        return self._begun(name, (*self.words(config, settings), f"--run={name}", "--quiet"))
+
+    def resume(self, folder: Path) -> Process:
+        """Goes on with a run, in a process of its own."""
+        return self._begun(folder.name, ("resume", *self._where(), "--quiet", "--", folder.name))
+
+    def _where(self) -> tuple[str, ...]:
+        return (f"--dir={self.directory}",)
+
+    def _begun(self, name: str, words: Sequence[str]) -> Process:
+        before = self.processes.get(name)
+        if before is not None and before.ended() is None:
+            raise Refused(f"{name} is at work already")
+        said, path = tempfile.mkstemp()
+        Path(path).unlink()
+        child = subprocess.Popen(  # noqa: S603 -- our own command, and a word for each argument
+            [*_command(), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=os.name == "posix",  # Ctrl-C ends the page, not the runs
+        )
+        process = Process(name, tuple(words), child, said)
+        self.processes[name] = process
+        return process
+
+
+def _command() -> list[str]:
+    return [sys.executable, "-m", "skillopt_es"]

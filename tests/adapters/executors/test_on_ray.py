@@ -1,0 +1,160 @@
+"""Attempts on a Ray cluster of several nodes: the log is that of the local run, whatever is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from attrs import define, evolve, field
+from support.logs import events_of
+from support.project import Project, plain_config
+from support.ray_cluster import SEAT, Nodes, cluster, kill_a_worker
+
+from skillopt_es.adapters.executors.local import LocalExecutor
+from skillopt_es.config import RunConfig, load_config
+from skillopt_es.errors import BackendError
+from skillopt_es.events.catalog import RunPaused
+from skillopt_es.events.verify import verify
+from skillopt_es.ports import Executor
+from skillopt_es.sessions.session import start
+from skillopt_es.sessions.wiring import REAL_WORLD, Session, World, open_executor
+from skillopt_es.testing.executors import EXECUTOR_CHECKS, ExecutorCase
+
+pytest.importorskip("ray", reason="Ray is not installed: `pip install 'skillopt-es[ray]'`")
+ROUNDS = int(os.environ.get("RAY_ROUNDS", "1"))
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    """Two nodes with two seats each."""
+    with cluster(2) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A small project with simulated models: one epoch, sixty attempts."""
+    made = Project(tmp_path_factory.mktemp("ray"), plain_config(""))
+    return made.set(model={"backend": "simulated", "api_key_env": ""}, train={"num_epochs": 1})
+
+
+def settings(project: Project, nodes: Nodes) -> RunConfig:
+    """The run's config, as it is for the cluster."""
+    own = ["env.executor=ray", f"ray.address={nodes.address}", "ray.cpus=0", f'ray.resources={{"{SEAT}": 1}}']
+    return load_config(project.folder / "config.yaml", own)
+
+
+def trained(config: RunConfig, folder: Path, executor: Callable[[RunConfig, Callable[[], bool]], Executor]) -> Path:
+    """A run in a folder, at a clock of its own."""
+    world: World = evolve(REAL_WORLD, executor=executor)
+    asyncio.run(start(config, folder, Session(now=lambda: NOON, clock=lambda: 0.0, world=world)))
+    return folder
+
+
+def here(_: RunConfig, stopping: Callable[[], bool]) -> Executor:
+    """This process, whatever the config says."""
+    return LocalExecutor(stopping)
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two logs have the same events, to the last byte that is hashed."""
+    return [verify(each).ok for each in (one, other)] == [True, True] and events_of(one) == events_of(other)
+
+
+@pytest.mark.parametrize("name", EXECUTOR_CHECKS)
+def test_it_keeps_to_what_every_executor_has_to(name: str, nodes: Nodes) -> None:
+    """With real workers."""
+    from skillopt_es.adapters.executors.on_ray import open_executor as open_ray
+
+    options = {"address": nodes.address, "cpus": 0.0, "resources": {SEAT: 1}}
+    EXECUTOR_CHECKS[name](ExecutorCase(open=open_ray, options=options, patience=120.0))
+
+
+def test_the_log_is_that_of_the_local_run(tmp_path: Path, project: Project, nodes: Nodes) -> None:
+    """Byte for byte: nobody can tell from it where its attempts were made."""
+    config = settings(project, nodes)
+    there = trained(config, tmp_path / "there" / "run", open_executor)
+    local = trained(config, tmp_path / "here" / "run", here)
+    assert same(there, local)
+    assert head(there) == head(local)
+
+
+def head(folder: Path) -> str:
+    """The hash that a log ends with."""
+    from skillopt_es.events.log import EventLog
+
+    with EventLog.open(folder) as log:
+        return log.head().hash
+
+
+def test_workers_and_nodes_may_die(tmp_path: Path, project: Project, nodes: Nodes) -> None:
+    """At random, while it runs: the same log, and no item with a 0 that it did not earn."""
+    config = settings(project, nodes)
+    local = trained(config, tmp_path / "here" / "run", here)
+    for number in range(ROUNDS):
+        nodes.add(2 - nodes.spare)
+        killed = Killed(nodes, random.Random(number))
+        with killed.while_it_runs():
+            there = trained(config, tmp_path / f"there-{number}" / "run", patient)
+        print(number, killed.counts)
+        assert killed.counts.total()
+        assert head(there) == head(local)
+        assert same(there, local)
+
+
+@define
+class Killed:
+    """Kills workers, and now and then a node, from a thread of its own."""
+
+    nodes: Nodes
+    draw: random.Random
+    counts: Counter[str] = field(factory=Counter)
+
+    @contextmanager
+    def while_it_runs(self) -> Iterator[None]:
+        """Until the block ends."""
+        over = threading.Event()
+
+        def disturb() -> None:
+            while not over.wait(0.2 + 0.6 * self.draw.random()):
+                if not self.counts["node"] and self.draw.random() < 0.15:
+                    self.counts["node"] += self.nodes.lose(self.draw)
+                else:
+                    self.counts["worker"] += kill_a_worker(self.draw)
+
+        trouble = threading.Thread(target=disturb)
+        trouble.start()
+        try:
+            yield
+        finally:
+            over.set()
+            trouble.join()
+
+
+def patient(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
+    """The executor of the config, which blames no item for what the test does."""
+    executor = open_executor(config, stopping)
+    executor._most_deaths = 100  # type: ignore[attr-defined]
+    return executor
+
+
+def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, project: Project, nodes: Nodes) -> None:
+    """The run pauses, and says where it looked."""
+    import ray
+
+    ray.shutdown()
+    config = load_config(project.folder / "config.yaml", ["env.executor=ray", "ray.address=127.0.0.1:1", "ray.cpus=0"])
+    with pytest.raises(BackendError, match=r"there is no Ray cluster at 127\.0\.0\.1:1"):
+        trained(config, tmp_path / "there" / "run", open_executor)
+    last = events_of(tmp_path / "there" / "run")[-1]
+    assert isinstance(last, RunPaused)
+    assert last.reason == "error"

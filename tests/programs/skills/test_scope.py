@@ -1,0 +1,143 @@
+"""Edits of what a skill says meet the items that open it and a few others; whoever else moves has all of them tried."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support import skill_world as world
+from support.skill_world import KINDS, of_type, trained
+from support.skills import skill
+
+import skillopt_es as so
+from skillopt_es.adapters.models.function import FunctionModel
+from skillopt_es.config import RunConfig
+from skillopt_es.config.layers import config_of
+from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, SkillScored
+from skillopt_es.events.values import Role
+from skillopt_es.ports import ChatModel
+from skillopt_es.sessions.wiring import Session, World, open_environment
+from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
+
+FIRST = {
+    f"{kind}-tasks": skill(f"{kind}-tasks", f"{kind}.", f"RULE {kind} {'wrong' if kind == 'apple' else kind[::-1]}")
+    for kind in KINDS
+}
+
+
+def fixing(request: so.ChatRequest) -> str:
+    """Corrects the one rule that is wrong."""
+    if "RULE apple wrong" not in request.messages[-1].content.partition("## Names")[0]:
+        return '{"edits": [], "changes": []}'
+    return json.dumps({"edits": [{"op": "replace", "skill": "apple-tasks", "target": "wrong", "content": "elppa"}]})
+
+
+def gate_of(run: so.Run) -> tuple[list[RolloutCompleted], SkillScored, CandidateGated]:
+    """The first verdict, its score, and the results that it rests on."""
+    gated = of_type(run, CandidateGated)[0]
+    assert isinstance(gated, CandidateGated)
+    [scored] = [
+        event
+        for event in of_type(run, SkillScored)
+        if isinstance(event, SkillScored) and event.skill == gated.candidate and event.purpose == "selection"
+    ]
+    rows = [event for event in of_type(run, RolloutCompleted) if isinstance(event, RolloutCompleted)]
+    return [event for event in rows if event.place == scored.place], scored, gated
+
+
+def test_an_edit_is_judged_by_those_that_open_the_skill_and_a_fixed_sample(tmp_path: Path) -> None:
+    """The others have the results that they had; the verdict is the one that all items give."""
+    few = trained(tmp_path / "few", optimizer=fixing, skills=FIRST, **{"skills.sentinels": 2})
+    every = trained(tmp_path / "every", optimizer=fixing, skills=FIRST, **{"skills.sentinels": 0})
+    rows, scored, gated = gate_of(few)
+    assert {row.item for row in rows if row.viewed == ("apple-tasks/SKILL.md",)} == {"val0", "val4"}
+    assert len(rows) <= 4
+    assert len(scored.carried) == 8 - len(rows)
+    all_rows, all_scored, all_gated = gate_of(every)
+    assert (len(all_rows), all_scored.carried) == (8, ())
+    assert (scored.score, scored.by_type) == (all_scored.score, all_scored.by_type)
+    assert (gated.verdict.won, gated.verdict.lost) == (all_gated.verdict.won, all_gated.verdict.lost)
+    assert gated.verdict.candidate_value == all_gated.verdict.candidate_value == 1.0
+
+
+def test_where_one_of_the_sample_moves_all_items_are_tried(tmp_path: Path) -> None:
+    """An agent for whom an edit changes more than it should: it opens the skill for other tasks, too."""
+
+    def straying(request: so.ChatRequest) -> str | so.ChatReply:
+        corrected = "elppa" in "".join(message.content for message in request.messages)
+        if request.tools and not world.opened(request) and straying.after:  # type: ignore[attr-defined]
+            return world.view("apple-tasks")
+        straying.after = straying.after or corrected  # type: ignore[attr-defined]
+        return world.target(request)
+
+    straying.after = False  # type: ignore[attr-defined]
+    settings = {"skills.sentinels": 4, "env.workers": 1}
+    run = trained(tmp_path, agent=straying, optimizer=fixing, skills=FIRST, **settings)
+    rows, scored, _ = gate_of(run)
+    assert (len(rows), scored.carried) == (8, ())
+
+
+def test_a_new_description_meets_all_items(tmp_path: Path) -> None:
+    """It may move any of them."""
+
+    def describing(request: so.ChatRequest) -> str:
+        row = {"op": "describe", "skill": "apple-tasks", "description": "apple, and apple alone."}
+        return json.dumps({"edits": [*json.loads(fixing(request))["edits"], row], "changes": []})
+
+    run = trained(tmp_path, optimizer=describing, skills=FIRST, **{"skills.sentinels": 2})
+    rows, scored, _ = gate_of(run)
+    assert (len(rows), scored.carried) == (8, ())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "the_same_answers_give_the_same_log",
+        "every_decision_follows_from_the_evidence",
+        "a_state_is_a_fold_of_its_events",
+        "the_next_task_is_the_states_alone",
+    ],
+)
+def test_a_program_with_carried_results_passes_the_checks(name: str, tmp_path: Path) -> None:
+    """They are as much a fold of the log as any."""
+
+    def configured(folder: Path, settings: Sequence[str]) -> RunConfig:
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = [
+            {
+                "id": f"{split}{n}",
+                "split": split,
+                "input": f"Task {KINDS[n % 4]} w{n}",
+                "expected": f"w{n}-{KINDS[n % 4][::-1]}",
+            }
+            for split, many in (("train", 8), ("val", 8), ("test", 1))
+            for n in range(many)
+        ]
+        (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        for name, text in FIRST.items():
+            (folder / "skills" / name).mkdir(parents=True, exist_ok=True)
+            (folder / "skills" / name / "SKILL.md").write_text(text)
+        env = {"name": "tasks", "data_path": "tasks.jsonl", "split_mode": "field", "grader": "exact"}
+        tree = {
+            "model": {"target": "t", "optimizer": "o"},
+            "env": {**env, "skill_init": "skills"},
+            "train": {"program": "skills", "num_epochs": 1, "batch_size": 8},
+            "skills": {"sentinels": 2},
+        }
+        return config_of(tree, folder, settings)
+
+    def session() -> Session:
+        def model(config: RunConfig, role: Role) -> ChatModel:
+            function = world.target if role == "target" else fixing
+            return FunctionModel(function=function, name=role, timeout_seconds=30)
+
+        day = datetime(2026, 1, 1, tzinfo=UTC)
+        return Session(now=lambda: day, clock=time.monotonic, world=World(model=model, environment=open_environment))
+
+    case = ProgramCase(config=configured, session=session)
+    PROGRAM_CHECKS[name](case, tmp_path)
+    assert any(event.carried for event in case.trained(tmp_path / "more") if isinstance(event, SkillScored))

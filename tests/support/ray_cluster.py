@@ -1,0 +1,95 @@
+"""Ray on this machine with several nodes, each with as many made-up seats as a test says."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+SEAT = "seat"
+
+
+@define
+class Nodes:
+    """A cluster of small nodes; `seats` are a resource that only exists in its books."""
+
+    seats: int = 2
+    _cluster: Any = None
+    _others: list[Any] = field(factory=list)
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return str(self._cluster.address)
+
+    @property
+    def spare(self) -> int:
+        """How many nodes there are besides the head."""
+        return len(self._others)
+
+    def add(self, count: int = 1) -> None:
+        """More nodes."""
+        for _ in range(count):
+            self._others.append(self._cluster.add_node(num_cpus=0, resources={SEAT: self.seats}, **_SMALL))
+
+    def lose(self, draw: random.Random) -> bool:
+        """A node is gone with all that ran on it; never the one that our process hangs on, nor the last one."""
+        import ray
+
+        ours = ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
+        others = [each for each in self._others if each.node_id != ours]
+        if len(others) < 2:
+            return False
+        node = draw.choice(others)
+        self._others.remove(node)
+        os.kill(node.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+        return True
+
+    def lose_head(self) -> None:
+        """The head is gone."""
+        self._cluster.head_node.kill_gcs_server(check_alive=False)
+
+
+_SMALL = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+
+
+@contextmanager
+def cluster(nodes: int, *, seats: int = 2) -> Iterator[Nodes]:
+    """A head without seats, and so many nodes with them."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **_SMALL})
+    found = Nodes(seats, made)
+    try:
+        found.add(nodes)
+        yield found
+    finally:
+        with suppress(Exception):
+            ray.shutdown()
+        made.shutdown()
+
+
+def kill_a_worker(draw: random.Random) -> bool:
+    """SIGKILL for one of our workers on this machine, whatever it is doing; whether there was one."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _is_ours(path)]
+    if not pids:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(draw.choice(sorted(pids)), signal.SIGKILL)
+    return True
+
+
+def _is_ours(process: Path) -> bool:
+    """Ray names the process of an actor after its class."""
+    try:
+        return (process / "cmdline").read_bytes().startswith(b"ray::_Worker")
+    except OSError:
+        return False

@@ -1,0 +1,175 @@
+"""What the page does: nothing that the command would not do, and only for those who may."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support.asking import Asking
+from support.scripted import ScriptedWorld, config
+
+from skillopt_es.runs.inbox import Inbox
+from skillopt_es.sessions.session import start
+from skillopt_es.ui import starting
+from skillopt_es.ui.start_page import keys, settings_of
+from skillopt_es.ui.starting import Starter
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    """Somebody who asks over a directory with a run that was stopped early, from an empty folder."""
+    calls = iter(range(1000))
+    session = ScriptedWorld().session(stopping=lambda: next(calls) > 20)
+    with pytest.raises(Exception, match="stopped as asked"):
+        asyncio.run(start(config(tmp_path), tmp_path / "runs" / "run", session))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return Asking(directory=tmp_path / "runs")
+
+
+def test_an_order_waits_in_the_inbox_with_who_and_why(there: Asking) -> None:
+    """And the page says what becomes of it."""
+    fields = {"order": "hint", "text": "ferns are plants", "why": "seen it", "by": "anna"}
+    answer = there.post("/run/run/steer", fields)
+    assert answer.status_code == 303
+    said = there.get(answer.headers["location"].partition("#")[0], signed_in=True).text
+    assert "hint: left. It is followed when the run goes on" in said
+    [asked] = Inbox(there.directory / "run").waiting()
+    assert (asked.order, asked.text, asked.why, asked.by) == ("hint", "ferns are plants", "seen it", "anna")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"order": "fly", "why": "x"}, "that is no order"),
+        ({"order": "hint", "why": "x"}, "needs a text"),
+        ({"order": "hint", "text": "a", "why": ""}, "who gives it and why"),
+        ({"order": "pause", "why": "x"}, "nobody is working"),
+        ({"order": "budget", "why": "x", "max_calls": "many"}, "is no number"),
+        ({"order": "pin", "text": "nowhere", "why": "x"}, "no such line"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_leaves_nothing(there: Asking, fields: dict[str, str], why: str) -> None:
+    """In the words of the command."""
+    answer = there.post("/run/run/steer", fields)
+    assert answer.status_code in (400, 403)
+    assert why in answer.text
+    assert not (there.directory / "run" / "inbox").exists()
+
+
+def test_a_form_without_its_token_does_nothing(there: Asking) -> None:
+    """Nor one that is too long, or none at all."""
+    for path in ("/run/run/steer", "/run/run/resume", "/run/run/fork", "/start", "/start/check"):
+        assert there.post(path, {"form_token": "wrong"}).status_code == 403
+        assert "not of this session" in there.post(path, {"form_token": ""}).text
+    assert there.post("/run/run/steer", {"why": "x" * 300_000}).status_code == 403
+    assert there.get("/run/run/steer", signed_in=True).status_code == 405
+
+
+def test_a_fork_is_made_by_the_command_s_own_function(there: Asking) -> None:
+    """At a moment, under a name, with other settings; what is wrong is said."""
+    fields = {"until": "seq", "number": "1", "name": "other", "settings": "evaluation.gate_metric=soft"}
+    answer = there.post("/run/run/fork", fields)
+    assert answer.headers.get("location") == "/run/other"
+    assert "A fork of" in there.get("/run/other").text
+    assert there.post("/run/run/fork", {"name": "../out"}).status_code == 400
+    assert there.post("/run/run/fork", {"until": "step", "number": "99"}).status_code == 404
+
+
+class Begun:
+    """Takes the place of processes; remembers how they were begun."""
+
+    words: list[Sequence[str]] = []  # noqa: RUF012 -- of one test
+
+    def __init__(self, words: Sequence[str], **_: object) -> None:
+        self.words.append(words[3:])
+
+    def poll(self) -> int:
+        """It is over at once, and was not well."""
+        return 2
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    """The words of the commands that the page begins."""
+    monkeypatch.setattr(starting.subprocess, "Popen", Begun)
+    Begun.words = []
+    return Begun.words
+
+
+def test_a_run_is_begun_by_the_command_with_a_word_for_each_argument(there: Asking, begun: list[Sequence[str]]) -> None:
+    """Whatever stands in a field, no shell reads it, and it stays one argument."""
+    fields = {
+        "config": "demo: demo",
+        "name": "mine",
+        "train.seed": "7; rm -rf /",
+        "unknown.key": "x",
+        "more": "env.grader=exact\n\n--dir=/elsewhere",
+    }
+    answer = there.post("/start", fields)
+    assert answer.headers["location"] == "/started/mine"
+    settings = ["--set=train.seed=7; rm -rf /", "--set=env.grader=exact", "--set=--dir=/elsewhere"]
+    place = f"--dir={there.directory}"
+    assert begun == [["run", "--demo=demo", *settings, place, "--run=mine", "--quiet"]]
+    there.post("/run/run/resume", {})
+    assert begun[-1] == ["resume", place, "--quiet", "--", "run"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"config": "file: /etc/passwd"},
+        {"config": "file: ../config.yaml"},
+        {"config": "again: nope"},
+        {"config": "demo: --help"},
+        {"config": "demo: demo", "name": "../out"},
+        {"config": "demo: demo", "name": "run"},
+        {"config": "demo: demo", "train.seed": "7" * 5000},
+    ],
+)
+def test_only_what_was_offered_is_begun(there: Asking, begun: list[Sequence[str]], fields: dict[str, str]) -> None:
+    """Under a name that leads nowhere else, and that no run has."""
+    assert there.post("/start", fields).status_code in (400, 403)
+    assert not begun
+
+
+def test_what_is_offered_are_demos_files_here_and_runs(there: Asking) -> None:
+    """By names of ours."""
+    Path("mine.yaml").write_text("train: {seed: 1}")
+    found = Starter(there.directory).configs()
+    assert found["demo: demo"] == ("--demo=demo",)
+    assert found["file: mine.yaml"] == ("./mine.yaml",)
+    assert found["again: run"] == ("--again=run",)
+
+
+def test_the_form_has_every_key_with_its_remark_and_the_chosen_config_s_values(asking: Asking) -> None:
+    """Only for those who may begin runs."""
+    assert asking.get("/start").status_code == 403
+    text = asking.get("/start?config=again%3A+demo", signed_in=True).text
+    names = set(re.findall(r'name="([a-z]+\.[a-z_]+)"', text))
+    assert names == set(keys())
+    assert "passes over the training items" in text
+    assert 'name="train.seed" value="" placeholder="47"' in text
+    assert settings_of({"train.seed": " 7 ", "train.num_epochs": "", "more": "a=b\n"}) == ("train.seed=7", "a=b")
+
+
+def test_a_check_is_the_command_s_own_estimate(there: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or its error, with what to do about it."""
+    said = {"out": '{"epochs": 1, "steps": 4, "calls": {"low": 5, "expected": 7, "high": 9}, "notes": ["a note"]}'}
+
+    def run(words: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
+        assert "--dry-run" in words
+        return subprocess.CompletedProcess(words, 0, said["out"], "")
+
+    monkeypatch.setattr(starting.subprocess, "run", run)
+    text = there.post("/start/check", {"config": "demo: demo", "train.seed": "7"}).text
+    assert '<th scope="row">calls</th><td class="n">5</td>' in text
+    assert 'value="7"' in text
+    said["out"] = '{"error": {"message": "train.seed must be a whole number", "hint": "such as 7", "exit_code": 2}}'
+    assert "train.seed must be a whole number" in there.post("/start/check", {"config": "demo: demo"}).text
+    said["out"] = "nonsense"
+    assert "nothing that can be read" in there.post("/start/check", {"config": "demo: demo"}).text

@@ -1,0 +1,242 @@
+"""The page in a real Chromium: runs started, watched, compared, steered, forked; widths, keyboard, axe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sync = pytest.importorskip("playwright.sync_api", reason="needs playwright (the extra `dev`)")
+pytest.importorskip("uvicorn", reason="the page needs the extra `ui`")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")]
+
+WIDTHS = (360, 800, 1280)
+CONFIG = """
+model: {backend: simulated, optimizer: o, target_backend: "python:agent.py:answer"}
+train: {num_epochs: 2, batch_size: 4}
+gradient: {minibatch_size: 2, merge_batch_size: 2}
+optimizer: {learning_rate: 2, min_learning_rate: 1}
+env: {name: tasks, grader: exact, data_path: tasks.jsonl, split_mode: field, skill_init: SKILL.md, workers: 2}
+"""
+AGENT = """
+import asyncio
+
+async def answer(task):
+    await asyncio.sleep(0.1)
+    return "none"
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, demo_run: Path) -> Path:
+    """A folder with a config whose agent takes its time, and a run that is complete."""
+    folder = tmp_path_factory.mktemp("project")
+    demo = Path(__file__).parent.parent.parent / "configs" / "demo"
+    for name in ("tasks.jsonl", "SKILL.md"):
+        shutil.copy(demo / name, folder)
+    (folder / "slow.yaml").write_text(CONFIG)
+    (folder / "agent.py").write_text(AGENT)
+    shutil.copytree(demo_run, folder / "runs" / "demo")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(project: Path) -> Iterator[str]:
+    """The address that the installed command prints, with its token."""
+    words = [sys.executable, "-m", "skillopt_es", "ui", "--port", "0"]
+    with subprocess.Popen(words, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as page:
+        assert page.stdout is not None
+        yield page.stdout.readline().decode().strip()
+        page.send_signal(signal.SIGINT)
+        assert page.wait(timeout=30) in (0, 130)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """The browser."""
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium: Any, address: str) -> Iterator[Any]:
+    """A signed-in tab in which nothing may go wrong."""
+    with_tab = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = with_tab.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.goto(address)
+    yield page
+    with_tab.close()
+    assert not wrong
+
+
+def home(address: str) -> str:
+    """The address without its token."""
+    return address.partition("/?")[0]
+
+
+def started(tab: Any, address: str, config: str, name: str, **settings: str) -> None:
+    """Starts a run from the form."""
+    tab.goto(f"{home(address)}/start")
+    tab.select_option("select[name=config]", config)
+    tab.click("text=Choose")
+    tab.fill("input[name=name]", name)
+    for key, value in settings.items():
+        tab.fill(f'input[name="{key}"]', value)
+    tab.click("button.main")
+    tab.wait_for_url(f"**/run/{name}", timeout=30_000)
+
+
+def test_a_run_is_started_from_the_form_watched_to_its_end_and_compared(tab: Any, address: str) -> None:
+    """The estimate comes first; the page is told of every event, and shows the end by itself."""
+    tab.goto(f"{home(address)}/start")
+    tab.fill('input[name="train.num_epochs"]', "zero")
+    tab.wait_for_selector("#checked .problem", timeout=30_000)
+    tab.fill('input[name="train.num_epochs"]', "1")
+    tab.wait_for_selector("#checked table", timeout=30_000)
+    started(tab, address, "demo: demo", "by-form", **{"train.num_epochs": "1"})
+    tab.wait_for_selector("#head .badge:text('completed')", timeout=30_000)
+    last = tab.locator("#happened li b").first
+    sync.expect(last).to_have_text("RunCompleted")
+    tab.goto(f"{home(address)}/compare")
+    tab.check("input[value=by-form]")
+    tab.check("input[value=demo]")
+    tab.click("text=Compare >> nth=-1")
+    sync.expect(tab.locator("#settings")).to_contain_text("train.num_epochs")
+    tab.select_option("select[name=over]", "tokens")
+    sync.expect(tab.locator("#curves svg title").first).to_contain_text("over tokens")
+
+
+def ordered(tab: Any, words: str, why: str, text: str = "") -> None:
+    """Gives an order by its form."""
+    tab.click(f"#steering summary:text-is('{words}')")
+    form = tab.locator(f"#steering details:has(> summary:text-is('{words}'))")
+    if text:
+        form.locator("input[name=text]").fill(text)
+    form.locator("input[name=why]").fill(why)
+    form.locator("button").click()
+    tab.wait_for_selector("#steering .done", timeout=30_000)
+
+
+def test_a_run_is_steered_forked_and_watched_by_two_browsers(
+    tab: Any, chromium: Any, address: str, project: Path
+) -> None:
+    """Both see the same; a reload in the middle goes on exactly there; each order is in the log."""
+    started(tab, address, "file: slow.yaml", "steered")
+    other = chromium.new_context().new_page()
+    other.goto(f"{home(address)}/run/steered")
+    sync.expect(tab.locator("[data-now=stage]")).to_be_visible(timeout=30_000)
+    ordered(tab, "Tell those who propose edits", "seen it", "write dates as ISO")
+    sync.expect(other.locator("#happened")).to_contain_text("RunSteered", timeout=20_000)
+    tab.reload()
+    seen = tab.evaluate("() => [...document.querySelectorAll('#happened li')].map((row) => Number(row.dataset.seq))")
+    tab.wait_for_timeout(1500)
+    later = tab.evaluate("() => [...document.querySelectorAll('#happened li')].map((row) => Number(row.dataset.seq))")
+    assert later == sorted(later, reverse=True)
+    assert len(set(later)) == len(later)
+    assert later[0] - len(later) + 1 == later[-1]
+    assert later[0] >= seen[0]
+    ordered(tab, "Pause", "lunch")
+    for page in (tab, other):
+        sync.expect(page.locator("#head")).to_contain_text("asked for it: lunch", timeout=30_000)
+    tab.click("#steering summary:text-is('Fork')")
+    tab.fill("#steering input[name=name]", "other-way")
+    tab.click("#steering button:text-is('Fork')")
+    tab.wait_for_url("**/run/other-way")
+    sync.expect(tab.locator("#head")).to_contain_text("A fork of steered")
+    tab.goto(f"{home(address)}/run/steered")
+    tab.click("#steering button:text-is('Resume')")
+    sync.expect(tab.locator("#head .badge")).to_have_text("running", timeout=30_000)
+    ordered(tab, "End the training", "enough")
+    sync.expect(tab.locator("#head .badge")).to_have_text("completed", timeout=60_000)
+    replay = [sys.executable, "-m", "skillopt_es", "replay", "steered", "--check"]
+    assert b"check      ok" in subprocess.run(replay, cwd=project, capture_output=True, check=True).stdout
+    other.context.close()
+
+
+PAGES = (
+    "/", "/compare?run=demo", "/start", "/run/demo", "/run/demo/step/2", "/run/demo/epoch/1", "/run/demo/scores",
+    "/run/demo/items", "/run/demo/item?item=name-06", "/run/demo/skill?from=x&to=y",
+    "/run/demo/refused?gate_metric=soft", "/run/demo/cost", "/run/demo/config", "/run/demo/events", "/run/demo/event/1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_fits_each_width_and_loads_nothing_from_elsewhere(tab: Any, address: str, path: str) -> None:
+    """What is wide scrolls by itself."""
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.goto(f"{home(address)}{path}")
+        assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), width
+    assert all(url.startswith(home(address)) for url in asked)
+
+
+def axe() -> Path | None:
+    """The script of axe-core, where somebody has put it."""
+    given = os.environ.get("AXE_CORE")
+    return Path(given) if given and Path(given).is_file() else None
+
+
+@pytest.mark.skipif(axe() is None, reason="AXE_CORE names no axe.min.js (npm pack axe-core)")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(chromium: Any, address: str, scheme: str) -> None:
+    """On every page, with everything unfolded."""
+    script = axe()
+    assert script is not None
+    context = chromium.new_context(color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    page.goto(address)
+    found = []
+    for path in PAGES:
+        page.goto(f"{home(address)}{path}")
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        page.add_script_tag(path=str(script))
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        found += [f"{path}: {each['id']}, {each['nodes'][0]['html'][:150]}" for each in result["violations"]]
+    context.close()
+    assert not found, "\n".join(found)
+
+
+def test_everything_is_reached_by_keyboard(tab: Any, address: str) -> None:
+    """The first stop skips to the content, and what has the focus is seen."""
+    tab.goto(f"{home(address)}/run/demo")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "Skip to the content"
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "main"
+    stops = set()
+    for _ in range(40):
+        tab.keyboard.press("Tab")
+        stop, outline = tab.evaluate(
+            "[document.activeElement.outerHTML.slice(0, 60), getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        if stop.startswith("<body"):  # past the last one
+            break
+        stops.add(stop)
+        assert outline != "none", stop
+    assert len(stops) > 15
+
+
+def test_without_a_script_every_page_reads(chromium: Any, address: str) -> None:
+    """As it was when it was loaded."""
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    for path in PAGES:
+        page.goto(f"{home(address)}{path}")
+        assert page.locator("main h1").inner_text()
+    context.close()
