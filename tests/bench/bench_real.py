@@ -165,9 +165,7 @@ def gepa(task: Task, model: Model, options: argparse.Namespace) -> str:
             row.id: json.dumps(row.messages) if task.name == "episode" else row.messages[0][1]
             for row in task.split(split)
         }
-        return [
-            {"input": asked[row.id], "additional_context": {}, "answer": row.expected} for row in task.split(split)
-        ]
+        return [{"input": asked[row.id], "additional_context": {}, "answer": row.expected} for row in task.split(split)]
 
     found = optimize(
         seed_candidate={"system_prompt": START},
