@@ -348,7 +348,11 @@ TEXT_ONLY = frozenset({"text"})
 
 @runtime_checkable
 class Able(Protocol):
-    """A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text."""
+    """
+    A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text.
+
+    An agent that can do `skills` finds those of a folder among its own, and opens them in its own way.
+    """
 
     @property
     def provides(self) -> frozenset[str]:
@@ -697,7 +701,7 @@ class ExecutorSettings:
 
     Once `stopping` answers true no further job begins. `workers` is how many attempts may be made at once; `options`
     are those of the config's section with the executor's name. `secrets` names the environment variables that hold
-    keys, which nobody elsewhere may see.
+    the models' keys, which nobody elsewhere may see.
     """
 
     stopping: Callable[[], bool]
@@ -804,6 +808,44 @@ class EnvironmentSettings:
     max_completion_tokens: int
     options: Mapping[str, Json]
     shared_keys: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class ToolUse:
+    """One tool that a coding agent called on its way to an answer, with what it was given and what came back."""
+
+    name: str
+    given: str = ""
+    result: str = ""
+
+
+@frozen(kw_only=True)
+class Turn:
+    """What a person asked a coding agent, and what it did and answered."""
+
+    asked: str
+    answered: str = ""
+    tools: tuple[ToolUse, ...] = ()
+
+
+@frozen(kw_only=True)
+class Conversation:
+    """One conversation of a person with a coding agent, as the agent's own files have it; `when` as they write it."""
+
+    agent: str
+    id: str
+    folder: str
+    when: str
+    turns: tuple[Turn, ...]
+
+
+@frozen
+class Unreadable:
+    """A file of an agent that could not be read, or a part of it, and why."""
+
+    agent: str
+    file: str
+    why: str
 
 
 MODELS = "skillopt_es.models"

@@ -288,6 +288,8 @@ def check_priced(config: RunConfig) -> None:
         return
     place = config.place("budget.max_cost")
     for role in (config.target_model, config.optimizer_model):
+        if is_own_agent(role.backend) and not role.gateway:
+            continue  # no price would help: nobody sees what it spends, which is said where models are opened
         if role.model not in config.prices.models:
             raise ConfigError(
                 f"{place}budget.max_cost needs the price of every model, and {role.model} has none",

@@ -16,6 +16,7 @@ from contextlib import aclosing
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.config.backends import is_own_agent
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words
@@ -53,13 +54,14 @@ class Emission:
 
 @frozen(kw_only=True)
 class RolloutPorts:
-    """What a rollout needs of the world."""
+    """What a rollout needs of the world; a target that has its `own_skills` finds those of a folder among them."""
 
     hands: Hands
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
     untrusted: frozenset[str] = frozenset()
+    own_skills: bool = False
 
 
 async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
@@ -112,11 +114,14 @@ class _Job:
 
     def _target(self, known: dict[str, tuple[ChatRequest, Answer]]) -> _Target:
         """The target for one try: it counts from its first question, and no skill is open yet."""
-        shelf = Shelf(self._unit.skill) if self._unit.skill.is_folder else None
+        skill = self._unit.skill
+        shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
         return _Target(self._unit, self._run, self._ports.calls, shelf, known)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
-        fetched = ask.acted and self._run.config.target_model.agent_on_the_web
+        target = self._run.config.target_model
+        # An agent of the user's own need not tell what it did.
+        fetched = target.agent_on_the_web and (ask.acted or is_own_agent(target.backend))
         doubtful = self._run.config.env.trust == "untrusted" or item.id in self._ports.untrusted
         if doubtful or fetched:
             episode = evolve(episode, trust="untrusted")
@@ -265,6 +270,8 @@ class _Target:
             self._known[request.slot] = (request, answer)
         self.made.append(answer.ref)
         self.acted = self.acted or bool(answer.steps)
+        if self.shelf is not None and self.shelf.own:
+            self.shelf.did(answer.steps)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
 

@@ -12,6 +12,7 @@ from math import sqrt
 
 from attrs import frozen
 
+from skillopt_es.config.backends import is_own_agent
 from skillopt_es.counting import counted
 from skillopt_es.engine.estimates import Part
 from skillopt_es.engine.programs import program_of
@@ -262,6 +263,10 @@ def _notes(run: RunData, past: Sequence[PastRun]) -> tuple[str, ...]:
         notes.append("no earlier run of these models and this data: tokens and time are assumptions, not measurements")
     elif not any(each.complete for each in past):
         notes.append("no earlier run of this set-up is complete: how many calls there are is between the plan's bounds")
+    target = run.config.target_model
+    if is_own_agent(target.backend):
+        spent = f"its calls of {target.model} come on top" if target.gateway else "what it spends inside is not known"
+        notes.append(f"the target is an agent of your own, of which each attempt is one call here: {spent}")
     if train.patience is not None or train.target_score is not None or train.no_progress:
         notes.append("a stop rule may end the run earlier: this is for all its steps")
     if run.config.evaluation.eval_test and not run.started.splits.test:

@@ -20,7 +20,7 @@ from typing import TextIO, TypeVar
 from attrs import evolve, field, frozen, validators
 
 from skillopt_es.config import RunConfig
-from skillopt_es.config.backends import ROLES
+from skillopt_es.config.backends import ROLES, is_own_agent
 from skillopt_es.config.draft import ASKED
 from skillopt_es.engine.budget import (
     NOTHING,
@@ -171,10 +171,13 @@ def check_bounded(config: RunConfig, models: Mapping[Role, ChatModel]) -> None:
     key = "max_cost" if budget.max_cost is not None else "max_tokens" if budget.max_tokens is not None else ""
     for role, model in models.items():
         if key and is_unbounded(model):
+            own = is_own_agent(config.role(role).backend)
+            hint = "budget.max_calls (questions to the agent) and budget.max_minutes work for it"
+            kind = "an agent" if own else "a coding agent"
             raise ConfigError(
-                f"{config.place(f'budget.{key}')}budget.{key} cannot be kept: the {role} is a coding agent "
+                f"{config.place(f'budget.{key}')}budget.{key} cannot be kept: the {role} is {kind} "
                 f"({config.role(role).backend}), which asks its model as often as it likes",
-                hint="budget.max_calls (questions to the agent) and budget.max_minutes work for it",
+                hint=f"{hint}; with model.{role}_gateway its calls count, too" if own else hint,
             )
 
 

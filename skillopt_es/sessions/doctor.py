@@ -249,7 +249,9 @@ def _key_is_missing(role: RoleConfig, environ: Mapping[str, str]) -> bool:
 def _impatient(config: RunConfig, role: Role) -> RunConfig:
     """The same config, but its model gives up soon: a doctor is waited for."""
     own = config.role(role)
-    quick = evolve(own, attempts=min(own.attempts, 2), timeout_seconds=min(own.timeout_seconds, _LONGEST_WAIT))
+    # An agent is given a real task, which may take its time.
+    seconds = own.timeout_seconds if is_own_agent(own.backend) else min(own.timeout_seconds, _LONGEST_WAIT)
+    quick = evolve(own, attempts=min(own.attempts, 2), timeout_seconds=seconds)
     return evolve(config, target_model=quick) if role == "target" else evolve(config, optimizer_model=quick)
 
 

@@ -12,7 +12,7 @@ from attrs import evolve
 from support.pretend_crew import Fate, PretendExecutor
 
 from skillopt_es.adapters.executors.bench import Lease, Place
-from skillopt_es.adapters.executors.crew import WorkerLost
+from skillopt_es.adapters.executors.crew import Worker, WorkerLost
 from skillopt_es.errors import BackendError
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import ExecutorSettings, Hands, Item, NotStarted
@@ -192,3 +192,29 @@ def test_a_worker_is_used_again_and_again(tmp_path: Path) -> None:
         assert len(executor.hired) == 2
 
     play(tmp_path, crew(workers=2), scene)
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_workers_that_never_start_end_the_wait(tmp_path: Path, by_itself: bool) -> None:
+    """Ten in a row have a cause that stays; machines that come and go are waited for."""
+    started: list[int] = []
+
+    async def scene(executor: PretendExecutor, hands: Hands, items: list[Item]) -> None:
+        assert executor.crew is not None
+        hire = executor.crew._hire
+
+        async def never() -> Worker:
+            started.append(1)
+            if len(started) > 20:
+                return await hire()
+            raise WorkerLost("it died", by_itself=by_itself)
+
+        executor.crew._hire = never
+        if by_itself:
+            with pytest.raises(BackendError, match="no worker stays: it died"):
+                await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+            assert len(started) == 10
+        else:
+            await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+
+    play(tmp_path, crew(), scene)
