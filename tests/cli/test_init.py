@@ -85,7 +85,7 @@ def test_the_project_learns_the_house_rules(tmp_path: Path) -> None:
     assert {request.body["model"] for request in server.requests} == {"gpt-4.1", "gpt-4.1-mini"}
 
 
-@pytest.mark.parametrize("agent", ["python", "node"])
+@pytest.mark.parametrize("agent", ["python", pytest.param("node", marks=pytest.mark.slow)])
 def test_a_project_with_an_agent_learns_them_too(agent: str, tmp_path: Path) -> None:
     """Its agent asks its model through the run, and nothing has to be edited but the endpoint."""
     if agent == "node" and shutil.which("node") is None:

@@ -23,7 +23,8 @@ from support.ray_cluster import SEAT, Nodes, cluster, kill_a_worker
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import BackendError
-from skillopt_es.events.catalog import RunPaused
+from skillopt_es.events.catalog import RolloutCompleted, RunCompleted, RunPaused
+from skillopt_es.events.values import Failed, Measured
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import Executor
 from skillopt_es.sessions.session import start
@@ -141,6 +142,76 @@ class Killed:
         finally:
             over.set()
             trouble.join()
+
+
+def test_an_item_that_kills_its_workers_is_not_measured(tmp_path: Path, nodes: Nodes) -> None:
+    """A grader that takes its worker along, twice: that item has no score, and the run goes on."""
+    project = Project(tmp_path / "project", plain_config("")).set(
+        model={"backend": "simulated", "api_key_env": ""},
+        train={"num_epochs": 1},
+        env={"grader": "python:grader.py:grade"},
+    )
+    item = project.rows[0]["id"]
+    (project.folder / "grader.py").write_text(DEADLY.format(item=item))
+    there = trained(settings(project, nodes), tmp_path / "there" / "run", open_executor)
+    tried = [event for event in events_of(there) if isinstance(event, RolloutCompleted) and event.item == item]
+    assert tried
+    assert {event.outcome for event in tried} == {Failed("worker", "2 workers died while they tried it")}
+    assert isinstance(events_of(there)[-1], RunCompleted)
+
+
+DEADLY = """
+import os, signal
+from pathlib import Path
+
+def grade(answer, item):
+    above = os.getpid() if item["id"] == {item!r} else 0
+    while above > 1:
+        process = Path("/proc") / str(above)
+        if (process / "cmdline").read_bytes().startswith(b"ray::_Worker"):
+            os.kill(above, signal.SIGKILL)
+        above = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    return answer.strip() == item["expected"]
+"""
+
+
+def test_a_worker_has_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though Ray was started by a process that has one: not in its environment, nor where the system shows that."""
+    monkeypatch.setenv(KEY_NAME, KEY)
+    project = Project(tmp_path / "project", plain_config("")).set(
+        model={"backend": "simulated", "api_key_env": KEY_NAME},
+        train={"num_epochs": 1},
+        env={"grader": "python:grader.py:grade"},
+    )
+    (project.folder / "grader.py").write_text(CURIOUS.format(name=KEY_NAME, key=KEY))
+    with cluster(1) as own:
+        there = trained(settings(project, own), tmp_path / "there" / "run", open_executor)
+    tried = [event for event in events_of(there) if isinstance(event, RolloutCompleted)]
+    assert {event.outcome for event in tried} == {Measured(1.0, 1.0)}
+
+
+CURIOUS = """
+import os
+
+def grade(answer, item):
+    return {name!r} not in os.environ and {key!r}.encode() not in open("/proc/self/environ", "rb").read()
+"""
+
+
+def test_a_full_object_store_pauses_the_run(
+    tmp_path: Path, project: Project, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to do about it."""
+    import ray
+
+    def full(value: object) -> object:
+        raise ray.exceptions.ObjectStoreFullError("no room")
+
+    monkeypatch.setattr(ray, "put", full)
+    with pytest.raises(BackendError, match="has no room left in its object store: no room") as raised:
+        trained(settings(project, nodes), tmp_path / "there" / "run", open_executor)
+    assert "--object-store-memory" in raised.value.hint
+    assert isinstance(events_of(tmp_path / "there" / "run")[-1], RunPaused)
 
 
 def patient(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
