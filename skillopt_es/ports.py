@@ -581,6 +581,16 @@ class Guiding(Protocol):
 
 
 @runtime_checkable
+class Working(Protocol):
+    """An environment whose accepted answers, put in a certain form, are right replies: its items can be examples."""
+
+    @property
+    def worked(self) -> str:
+        """That form, with `{answer}` in it."""
+        ...
+
+
+@runtime_checkable
 class Regrading(Protocol):
     """An environment that says whether a recorded answer is all that its grade depends on."""
 
@@ -633,6 +643,11 @@ def required(environment: Environment) -> frozenset[str]:
 def guide_of(environment: Environment) -> str:
     """What an environment tells analysts of its tasks; nothing where it does not say."""
     return environment.guide if isinstance(environment, Guiding) else ""
+
+
+def worked_of(environment: Environment) -> str:
+    """How an accepted answer looks as a right reply; empty where the environment does not say."""
+    return environment.worked if isinstance(environment, Working) else ""
 
 
 def can_regrade(environment: Environment) -> bool:
@@ -710,7 +725,7 @@ class ExecutorSettings:
 
     Once `stopping` answers true no further job begins. `workers` is how many attempts may be made at once; `options`
     are those of the config's section with the executor's name. `secrets` names the environment variables that hold
-    keys, which nobody elsewhere may see.
+    the models' keys, which nobody elsewhere may see.
     """
 
     stopping: Callable[[], bool]

@@ -32,6 +32,7 @@ from skillopt_es.ports import (
     opens_skills,
     required,
     seen_by_code,
+    worked_of,
 )
 
 
@@ -74,6 +75,11 @@ class RedactedEnvironment:
     def guide(self) -> str:
         """What it tells analysts: recorded, shown and asked, so it quotes no secret."""
         return self._clean.reply(guide_of(self._inner))
+
+    @property
+    def worked(self) -> str:
+        """How its accepted answers look as right replies."""
+        return worked_of(self._inner)
 
     @property
     def regrades(self) -> bool:

@@ -116,7 +116,7 @@ class _Worker:
     """The process on the other side, as Ray runs it."""
 
     def __init__(self, place: Place, pack: Pack | None, secrets: frozenset[str]) -> None:
-        for name in secrets:  # where the writer itself has started Ray, its workers have inherited them
+        for name in secrets:
             os.environ.pop(name, None)
         self._bench = Bench(place, pack)
 
@@ -231,7 +231,12 @@ class Office:
         self._watch = asyncio.create_task(self._look_after_the_head())
         self._packed = self.put(self.pack)
         self._kind = ray.remote(
-            num_cpus=self.cluster.cpus, resources=dict(self.cluster.resources), max_restarts=0, max_task_retries=0
+            num_cpus=self.cluster.cpus,
+            resources=dict(self.cluster.resources),
+            max_restarts=0,
+            max_task_retries=0,
+            # Whoever starts Ray from a shell with keys hands them on to every worker.
+            runtime_env={"env_vars": dict.fromkeys(self.secrets, "")} if self.secrets else None,
         )(_Worker)
 
     async def _look_after_the_head(self) -> None:

@@ -220,6 +220,7 @@ class SearchConfig:
     anew: int = field(metadata=_limits(low=0))
     backlog: bool
     beside: int = field(metadata=_limits(low=0))
+    examples: Literal["auto", "on", "off"]
 
 
 @frozen(kw_only=True)

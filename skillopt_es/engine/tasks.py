@@ -151,9 +151,10 @@ class AddUp:
 
 @frozen
 class Decide:
-    """A decision of the program, by its name."""
+    """A decision of the program, by its name; one that reads trajectories back waits until they are written."""
 
     name: str
+    reads_back: bool = False
 
 
 Task = Rollouts | Questions | AddUp | Decide

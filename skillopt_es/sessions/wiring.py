@@ -184,15 +184,10 @@ def _refuse_secrets(config: RunConfig, role: Role) -> None:
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of all variables that the config names because they hold a key, or that are read without that."""
     environ = with_dotenv(config, environ)
-    values = (environ.get(name, "").strip() for name in secret_names(config))
-    return tuple(dict.fromkeys(value for value in values if value))
-
-
-def secret_names(config: RunConfig) -> tuple[str, ...]:
-    """The names of these variables."""
     named = list(named_variables(config))
     named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
-    return (*filter(None, named), *_UNNAMED)
+    values = (environ.get(name, "").strip() for name in (*named, *_UNNAMED))
+    return tuple(dict.fromkeys(value for value in values if value))
 
 
 def function_model(function: AnswerFunction, name: str, timeout_seconds: float) -> ChatModel:
@@ -266,7 +261,7 @@ def open_executor(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
         stopping=stopping,
         workers=config.env.workers,
         options=options,
-        secrets=frozenset(secret_names(config)),
+        secrets=frozenset(named_variables(config)),
     )
     try:
         return opener(settings)

@@ -20,6 +20,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, digest_of
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.sessions.commons import Limits, endpoint_of
+from skillopt_es.sessions.wiring import provider_of
 
 Scored = Literal["test", "validation"]
 T = TypeVar("T")
@@ -287,6 +288,8 @@ def _limits(read: _Reader, configs: Sequence[RunConfig]) -> dict[str, Limits]:
     for name, limit in found.items():
         if limit.max_cost is not None:
             _require_prices(read, name, configs)
+        if limit.max_cost is not None or limit.max_tokens is not None:
+            _require_bounded(read, name, configs)
     return {name: limit for name, limit in found.items() if limit != Limits()}
 
 
@@ -311,4 +314,16 @@ def _require_prices(read: _Reader, name: str, configs: Sequence[RunConfig]) -> N
                     f"{read.source}: limits.{name}.max_cost needs the price of every model, and "
                     f"{config.role(role).model} has none",
                     hint=f"set prices.unit and prices.models.{config.role(role).model} in the config",
+                )
+
+
+def _require_bounded(read: _Reader, name: str, configs: Sequence[RunConfig]) -> None:
+    for config in configs:
+        for role in config.roles:
+            provider = provider_of(config.role(role).backend)
+            if endpoint_of(config, role) == name and provider is not None and provider.agent:
+                raise ConfigError(
+                    f"{read.source}: limits.{name} has max_tokens or max_cost, which cannot be kept: the {role} is a "
+                    f"coding agent ({config.role(role).backend}), which asks its model as often as it likes",
+                    hint="max_calls (questions to the agent) and requests_per_minute work for it",
                 )

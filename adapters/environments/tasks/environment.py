@@ -52,6 +52,12 @@ class Tasks:
         """The registry name."""
         return self._settings.name
 
+    @property
+    def worked(self) -> str:
+        """What is expected is a right answer, inside the tag where one is asked for."""
+        tag = self._options.answer_tag
+        return f"<{tag}>{{answer}}</{tag}>" if tag else "{answer}"
+
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
         return load_splits(self._settings.data, self._item)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from attrs import field, frozen
 
 from skillopt_es.adapters.environments.data import RawItem
@@ -31,8 +33,12 @@ class TaskItem:
     @property
     def answers(self) -> tuple[str, ...]:
         """The accepted answers, where the item says them as texts; a pattern is none."""
+        if self.grader == "regex":
+            return ()
+        if self.grader == "json" and not isinstance(self.expected, str):
+            return (json.dumps(self.expected, ensure_ascii=False),)
         listed = self.expected if isinstance(self.expected, list) else [self.expected]
-        return () if self.grader == "regex" else tuple(each for each in listed if isinstance(each, str))
+        return tuple(each for each in listed if isinstance(each, str))
 
 
 def task_item(raw: RawItem, *, grader: str, grade: Grader) -> TaskItem:

@@ -64,8 +64,9 @@ def test_a_function_and_a_command_get_the_same(tmp_path: Path) -> None:
     """Key by key, with the steps of an agent where there are any."""
     kept = [tmp_path / "by_function.json", tmp_path / "by_command.json"]
     (tmp_path / "graders.py").write_text(
-        f"import json, sys\ndef keep(row):\n    open({str(kept[0])!r}, 'w').write(json.dumps(row))\n    return 1\n"
-        f"if __name__ == '__main__':\n    open({str(kept[1])!r}, 'w').write(sys.stdin.read())\n    print(1)\n"
+        "import json, pathlib, sys\n"
+        f"def keep(row):\n    pathlib.Path({str(kept[0])!r}).write_text(json.dumps(row))\n    return 1\n"
+        f"if __name__ == '__main__':\n    pathlib.Path({str(kept[1])!r}).write_text(sys.stdin.read())\n    print(1)\n"
     )
     command = {"command": [sys.executable, "graders.py"]}
     assert grade_one(tmp_path, ITEM, TRIED, grader="python:graders.py:keep").outcome == Measured(1, 1)

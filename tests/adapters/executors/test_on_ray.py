@@ -24,7 +24,7 @@ from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import BackendError
 from skillopt_es.events.catalog import RolloutCompleted, RunCompleted, RunPaused
-from skillopt_es.events.values import Failed
+from skillopt_es.events.values import Failed, Measured
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import Executor
 from skillopt_es.sessions.session import start
@@ -172,6 +172,29 @@ def grade(answer, item):
             os.kill(above, signal.SIGKILL)
         above = int((process / "stat").read_text().rpartition(")")[2].split()[1])
     return answer.strip() == item["expected"]
+"""
+
+
+def test_a_worker_has_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though Ray was started by a process that has one: not in its environment, nor where the system shows that."""
+    monkeypatch.setenv(KEY_NAME, KEY)
+    project = Project(tmp_path / "project", plain_config("")).set(
+        model={"backend": "simulated", "api_key_env": KEY_NAME},
+        train={"num_epochs": 1},
+        env={"grader": "python:grader.py:grade"},
+    )
+    (project.folder / "grader.py").write_text(CURIOUS.format(name=KEY_NAME, key=KEY))
+    with cluster(1) as own:
+        there = trained(settings(project, own), tmp_path / "there" / "run", open_executor)
+    tried = [event for event in events_of(there) if isinstance(event, RolloutCompleted)]
+    assert {event.outcome for event in tried} == {Measured(1.0, 1.0)}
+
+
+CURIOUS = """
+import os
+
+def grade(answer, item):
+    return {name!r} not in os.environ and {key!r}.encode() not in open("/proc/self/environ", "rb").read()
 """
 
 
