@@ -12,7 +12,7 @@ from attrs import Attribute, field, frozen
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
-Role = Literal["target", "optimizer"]
+Role = Literal["target", "optimizer", "judge"]
 Stage = Literal[
     "rollout",
     "analyst",
@@ -24,6 +24,7 @@ Stage = Literal[
     "slow_update",
     "meta_skill",
     "probe",
+    "judge",
 ]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]
@@ -43,7 +44,8 @@ WHOLE_FILES: frozenset[str] = frozenset({"create", "describe", "rename", "merge"
 """The edits that make, move or remove files of a folder of skills, or write the line that describes one."""
 SuggestionKind = Literal["add_rule", "remove_rule", "merge_rules", "reorganize", "compress", "clarify"]
 Priority = Literal["high", "medium", "low"]
-PatchSource = Literal["failure", "success"]
+PatchSource = Literal["failure", "success", "examples"]
+"""Where proposals come from; `examples` are training items with their right answers, which nobody was asked for."""
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
 Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse"]

@@ -28,7 +28,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, LostCall, Setting, SplitIds, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.verdicts import too_little
-from skillopt_es.ports import Splits, guide_of
+from skillopt_es.ports import Splits, guide_of, worked_of
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.prompts import LATEST
 from skillopt_es.runs.folders import dir_option
@@ -59,6 +59,7 @@ async def start(config: RunConfig, folder: Path, session: Session, before: Befor
         if before is not None:
             _check_same_data(data.splits, before.started)
         first = run_started(config, data.splits, folder, guide=guide_of(data.environment), before=before)
+        first = evolve(first, worked=worked_of(data.environment), twins=_twins(data.splits))
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
         async with (
@@ -287,6 +288,12 @@ def _what_splits_share(config: RunConfig, found: _Shared) -> Iterator[DataError]
             _same_inputs(found),
             hint="remove one of each; or set env.same_input: warn, and scores count what was trained on",
         )
+
+
+def _twins(splits: Splits) -> tuple[str, ...]:
+    """Training items that ask what a held-out item asks."""
+    held_out = {splits.inputs.get(item.id) for item in (*splits.val, *splits.test)} - {None}
+    return tuple(item.id for item in splits.train if splits.inputs.get(item.id) in held_out)
 
 
 def shared_notes(splits: Splits) -> tuple[str, ...]:
