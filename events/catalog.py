@@ -28,6 +28,7 @@ from skillopt_es.events.values import (
     ImportedBatch,
     ImportedUsage,
     Json,
+    Learned,
     LostCall,
     Minibatch,
     NoteReport,
@@ -61,7 +62,10 @@ class RunStarted(Event):
     """
     A run began: everything that was decided before the first call; `guide` is what analysts are told about tasks.
 
-    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts.
+    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts; `learned` is there in
+    a run that continues another one. `worked` is how an accepted answer looks as a right reply, with `{answer}` in it,
+    where training items may be shown as examples in the skill; `twins` are those of them that ask what an item of
+    validation or test asks.
     """
 
     VERSION = 2
@@ -77,6 +81,9 @@ class RunStarted(Event):
     guide: str = ""
     program: str = "classic"
     prompts: int = 1
+    learned: Learned | None = None
+    worked: str = ""
+    twins: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -309,7 +316,7 @@ class PatchesMerged(Event):
 
     merge: str
     step: int
-    group: Literal["failure", "success", "final"]
+    group: Literal[PatchSource, "final"]
     level: int
     inputs: tuple[str, ...]
     edits: tuple[Edit, ...]

@@ -99,6 +99,10 @@ class Place(str):
         """The slot of the n-th call of an item."""
         return self if number < 2 else self / f"turn-{number}"
 
+    def judged(self, number: int) -> Place:
+        """The slot of the n-th question to the judge about an item's answer."""
+        return self / f"judge-{number}"
+
     def own_call(self, digest: str, number: int) -> Place:
         """The slot of a call that an agent makes itself, by what it asks; the n-th of the same is another draw."""
         return self / (f"own-{digest}" if number < 2 else f"own-{digest}-{number}")

@@ -12,7 +12,7 @@ from attrs import Attribute, field, frozen
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
-Role = Literal["target", "optimizer"]
+Role = Literal["target", "optimizer", "judge"]
 Stage = Literal[
     "rollout",
     "analyst",
@@ -24,6 +24,7 @@ Stage = Literal[
     "slow_update",
     "meta_skill",
     "probe",
+    "judge",
 ]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]
@@ -43,7 +44,8 @@ WHOLE_FILES: frozenset[str] = frozenset({"create", "describe", "rename", "merge"
 """The edits that make, move or remove files of a folder of skills, or write the line that describes one."""
 SuggestionKind = Literal["add_rule", "remove_rule", "merge_rules", "reorganize", "compress", "clarify"]
 Priority = Literal["high", "medium", "low"]
-PatchSource = Literal["failure", "success"]
+PatchSource = Literal["failure", "success", "examples"]
+"""Where proposals come from; `examples` are training items with their right answers, which nobody was asked for."""
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
 Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse"]
@@ -487,3 +489,48 @@ class SplitIds:
     val: tuple[str, ...]
     test: tuple[str, ...]
     digests: Mapping[str, str]
+
+
+@frozen
+class FailureCode:
+    """A code, and the items that failed with it."""
+
+    code: str
+    items: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class BufferEntry:
+    """
+    One entry of the step buffer: what a step tried and what came of it; `bound`: the value after is a bound.
+
+    `before` says that it is a step of the run that this one continues.
+    """
+
+    step: int
+    action: str
+    total: int
+    failed: int
+    codes: tuple[FailureCode, ...]
+    patterns: tuple[FailurePattern, ...]
+    value_before: float | None
+    value_after: float | None
+    rejected: tuple[Proposal, ...] = ()
+    rejected_notes: tuple[str, ...] = ()
+    bound: bool = False
+    before: bool = False
+
+
+@frozen(kw_only=True)
+class Learned:
+    """
+    What a run takes over from the one that it continues, beside its best skill: the last epoch's tries, and the notes.
+
+    The other run is named, with its id and the event up to which it had come.
+    """
+
+    run: str
+    run_id: str
+    seq: int
+    meta_skill: str = ""
+    tried: tuple[BufferEntry, ...] = ()

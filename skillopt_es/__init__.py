@@ -17,10 +17,12 @@ if TYPE_CHECKING:
         aevaluate,
         aresume,
         atrain,
+        atrain_on,
         estimate,
         evaluate,
         resume,
         train,
+        train_on,
     )
     from skillopt_es.engine.programs import Program
     from skillopt_es.errors import (
@@ -62,7 +64,19 @@ if not (Path(__file__).parent / "events").exists() and (_clone / "events" / "cat
 _ROOMS = {
     "config": ("RunConfig",),
     "door.run": ("Run", "open_run"),
-    "door.work": ("Watch", "aestimate", "aevaluate", "aresume", "atrain", "estimate", "evaluate", "resume", "train"),
+    "door.work": (
+        "Watch",
+        "aestimate",
+        "aevaluate",
+        "aresume",
+        "atrain",
+        "atrain_on",
+        "estimate",
+        "evaluate",
+        "resume",
+        "train",
+        "train_on",
+    ),
     "engine.programs": ("Program",),
     "errors": (
         "AwaitingAnswers",
@@ -137,11 +151,13 @@ __all__ = [
     "aevaluate",
     "aresume",
     "atrain",
+    "atrain_on",
     "estimate",
     "evaluate",
     "open_run",
     "resume",
     "train",
+    "train_on",
 ]
 
 

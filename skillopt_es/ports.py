@@ -348,7 +348,11 @@ TEXT_ONLY = frozenset({"text"})
 
 @runtime_checkable
 class Able(Protocol):
-    """A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text."""
+    """
+    A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text.
+
+    An agent that can do `skills` finds those of a folder among its own, and opens them in its own way.
+    """
 
     @property
     def provides(self) -> frozenset[str]:
@@ -513,6 +517,15 @@ class Ask(Protocol):
 
 
 @runtime_checkable
+class AsksJudge(Protocol):
+    """An `ask` through which the run's judge can be asked, too: journaled, limited and priced like the target."""
+
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        """The judge's reply, by a JSON schema where its endpoint takes one; raises CallFailed."""
+        ...
+
+
+@runtime_checkable
 class Environment(Protocol):
     """A benchmark: items, how a skill is put before the target, and how an answer is graded."""
 
@@ -568,6 +581,16 @@ class Guiding(Protocol):
 
 
 @runtime_checkable
+class Working(Protocol):
+    """An environment whose accepted answers, put in a certain form, are right replies: its items can be examples."""
+
+    @property
+    def worked(self) -> str:
+        """That form, with `{answer}` in it."""
+        ...
+
+
+@runtime_checkable
 class Regrading(Protocol):
     """An environment that says whether a recorded answer is all that its grade depends on."""
 
@@ -575,6 +598,21 @@ class Regrading(Protocol):
     def regrades(self) -> bool:
         """Whether answers can be graded again from the log alone. One that does not say is taken to act in a world."""
         ...
+
+
+@runtime_checkable
+class Judging(Protocol):
+    """An environment that asks the run's judge."""
+
+    @property
+    def judge_calls(self) -> int:
+        """How many questions to it one attempt needs as a rule; known once the items are loaded."""
+        ...
+
+
+def judge_calls(environment: Environment) -> int:
+    """How many questions to a judge one attempt needs; one that does not say asks none."""
+    return environment.judge_calls if isinstance(environment, Judging) else 0
 
 
 @runtime_checkable
@@ -605,6 +643,11 @@ def required(environment: Environment) -> frozenset[str]:
 def guide_of(environment: Environment) -> str:
     """What an environment tells analysts of its tasks; nothing where it does not say."""
     return environment.guide if isinstance(environment, Guiding) else ""
+
+
+def worked_of(environment: Environment) -> str:
+    """How an accepted answer looks as a right reply; empty where the environment does not say."""
+    return environment.worked if isinstance(environment, Working) else ""
 
 
 def can_regrade(environment: Environment) -> bool:
@@ -682,7 +725,7 @@ class ExecutorSettings:
 
     Once `stopping` answers true no further job begins. `workers` is how many attempts may be made at once; `options`
     are those of the config's section with the executor's name. `secrets` names the environment variables that hold
-    keys, which nobody elsewhere may see.
+    the models' keys, which nobody elsewhere may see.
     """
 
     stopping: Callable[[], bool]
@@ -789,6 +832,44 @@ class EnvironmentSettings:
     max_completion_tokens: int
     options: Mapping[str, Json]
     shared_keys: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class ToolUse:
+    """One tool that a coding agent called on its way to an answer, with what it was given and what came back."""
+
+    name: str
+    given: str = ""
+    result: str = ""
+
+
+@frozen(kw_only=True)
+class Turn:
+    """What a person asked a coding agent, and what it did and answered."""
+
+    asked: str
+    answered: str = ""
+    tools: tuple[ToolUse, ...] = ()
+
+
+@frozen(kw_only=True)
+class Conversation:
+    """One conversation of a person with a coding agent, as the agent's own files have it; `when` as they write it."""
+
+    agent: str
+    id: str
+    folder: str
+    when: str
+    turns: tuple[Turn, ...]
+
+
+@frozen
+class Unreadable:
+    """A file of an agent that could not be read, or a part of it, and why."""
+
+    agent: str
+    file: str
+    why: str
 
 
 MODELS = "skillopt_es.models"

@@ -47,18 +47,22 @@ def test_a_folder_imports_only_what_it_may(folder: str) -> None:
 
 
 def test_only_wiring_knows_adapters() -> None:
-    """Everything else in the trainer sees ports; data of benchmarks has a door of its own, which no run opens."""
+    """Everything else in the trainer sees ports; benchmarks' data and conversations have doors that no run opens."""
     knowing = {
         str(file.relative_to(ROOT))
         for file in (ROOT / "skillopt_es").rglob("*.py")
         if any(name.startswith("skillopt_es.adapters") for name in ours(file))
     }
-    assert knowing == {"skillopt_es/sessions/benchmarks.py", "skillopt_es/sessions/wiring.py"}
+    assert knowing == {
+        "skillopt_es/sessions/benchmarks.py",
+        "skillopt_es/sessions/conversations.py",
+        "skillopt_es/sessions/wiring.py",
+    }
 
 
 LAYERS = (
     ("errors", "ports", "version", "counting", "logs"),
-    ("skill", "prompts"),
+    ("skill", "prompts", "harvest"),
     ("config",),
     ("replies",),
     ("engine",),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
@@ -52,11 +52,12 @@ _AT_ONCE = {"x-should-retry": "false"}  # whoever asks again does so here, and n
 
 @define(eq=False)
 class _Attempt:
-    """One attempt at the gateway: its calls so far, and why it cannot go on, once that is so."""
+    """One attempt at the gateway: its calls so far, which of them failed last, and why it cannot go on."""
 
     slot: str
     most_tokens: int
     stopped: asyncio.Future[BaseException]
+    failed: str = ""
     asked: list[tuple[ChatRequest, ChatReply]] = field(factory=list)
     calls: set[asyncio.Future[ChatReply]] = field(factory=set)
 
@@ -72,6 +73,8 @@ class _Attempt:
     def _ended(self, call: asyncio.Future[ChatReply]) -> None:
         self.calls.discard(call)
         error = None if call.cancelled() else call.exception()
+        if isinstance(error, CallFailed):
+            self.failed = error.message
         if error is not None and not isinstance(error, CallFailed) and not self.stopped.done():
             self.stopped.set_result(error)
 
@@ -156,11 +159,20 @@ class GatewayAgent:
             await asyncio.wait((answer, attempt.stopped), return_when=asyncio.FIRST_COMPLETED)
             if attempt.stopped.done():
                 raise attempt.stopped.result()
-            return await answer
+            return await self._told(answer, attempt)
         finally:
             answer.cancel()
             with suppress(asyncio.CancelledError, CallFailed):
                 await answer
+
+    async def _told(self, answer: Awaitable[ChatReply], attempt: _Attempt) -> ChatReply:
+        """The answer; an agent that crashes over a call of its own seldom says what was wrong with that."""
+        try:
+            return await answer
+        except CallFailed as failure:
+            if attempt.failed:
+                failure.message += f"; a call of {self.model} had failed: {attempt.failed}"
+            raise
 
     # --- the endpoint ------------------------------------------------------------------------------------------------
 

@@ -33,11 +33,11 @@ from skillopt_es.adapters.executors.bench import (
 )
 from skillopt_es.errors import BackendError, SkillOptError
 from skillopt_es.events.values import Failed, SkillTree
-from skillopt_es.ports import Ask, Asking, CallFailed, Episode, Item, NotStarted
+from skillopt_es.ports import Ask, Asking, AsksJudge, CallFailed, Episode, Item, NotStarted
 
 _LOOK_EVERY = 0.2
 _MOST_DEATHS = 2
-_MOST_FALSE_STARTS = 3
+_MOST_FALSE_STARTS = 10  # in a row, with no worker that came to an attempt's end between them
 
 
 class WorkerLost(Exception):
@@ -107,6 +107,12 @@ class Crew:
         self._came = asyncio.Event()
         self._failure: Exception | None = None
         self._began = False
+        self._false_starts = 0
+
+    @property
+    def size(self) -> int:
+        """How many workers there are now."""
+        return len(self._all)
 
     async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
         """One attempt, made by whoever is free; raises what the target raised, or what the environment did."""
@@ -133,14 +139,15 @@ class Crew:
                 await self._freed(worker)
                 raise
             else:
+                self._false_starts = 0
                 self._give_back(worker)
                 return episode
 
-    def close(self) -> None:
-        """Sends everybody home."""
+    def close(self, *, dismiss: bool = True) -> None:
+        """Sends everybody home; without `dismiss`, nobody can be told."""
         for task in self._hiring:
             task.cancel()
-        for worker in self._all:
+        for worker in self._all if dismiss else ():
             worker.dismiss()
         self._all.clear()
         self._free.clear()
@@ -170,23 +177,25 @@ class Crew:
 
     async def _hired(self) -> None:
         """Hires one worker; what keeps it from working would keep every other one from it, too."""
-        for false_start in range(1, _MOST_FALSE_STARTS + 1):
+        while self._failure is None:
             try:
                 worker = await self._hire()
             except WorkerLost as lost:
-                if false_start == _MOST_FALSE_STARTS:
-                    self._failure = _unusable(f"no worker stays: {lost}")
+                self._false_starts += lost.by_itself
+                if self._false_starts >= _MOST_FALSE_STARTS:
+                    self._fails(_unusable(f"no worker stays: {lost}"))
             except WorkerRefused as refused:
-                self._failure = _unusable(f"a worker cannot be used: {refused}")
+                self._fails(_unusable(f"a worker cannot be used: {refused}"))
             except BackendError as error:
-                self._failure = error
+                self._fails(error)
             else:
                 self._all.append(worker)
                 self._give_back(worker)
                 return
-            if self._failure is not None:
-                self._came.set()
-                return
+
+    def _fails(self, failure: Exception) -> None:
+        self._failure = self._failure or failure
+        self._came.set()
 
     def _give_back(self, worker: Worker) -> None:
         self._free.append(worker)
@@ -256,7 +265,12 @@ class _Conversation:
 
     async def _answer(self, question: Question) -> Answer:
         try:
-            return await self.ask(question.messages, **question.options)
+            if question.schema is None:
+                return await self.ask(question.messages, **question.options)
+            assert isinstance(self.ask, AsksJudge)
+            most = question.options["max_tokens"]
+            assert most is not None
+            return await self.ask.judge(question.messages, max_tokens=most, schema=question.schema)
         except CallFailed as error:
             self.raised[question.number] = error
             return FailedCall.of(error)

@@ -8,8 +8,10 @@ go through its object store once, not with each item.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import os
+import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import suppress
@@ -103,18 +105,18 @@ class RayExecutor:
         return self.crew
 
     async def aclose(self) -> None:
-        """Ends the workers, and leaves the cluster."""
-        if self.crew is not None:
-            self.crew.close()
-        if self._office is not None:
-            await self._office.close()
+        """Ends the workers, and leaves the cluster, whose processes end with us where we have started it."""
+        if self._office is None or self.crew is None:
+            return
+        self.crew.close(dismiss=await self._office.is_there())
+        await self._office.close()
 
 
 class _Worker:
     """The process on the other side, as Ray runs it."""
 
     def __init__(self, place: Place, pack: Pack | None, secrets: frozenset[str]) -> None:
-        for name in secrets:  # where the writer itself has started Ray, its workers have inherited them
+        for name in secrets:
             os.environ.pop(name, None)
         self._bench = Bench(place, pack)
 
@@ -143,6 +145,7 @@ class Office:
     secrets: frozenset[str]
     lost: BackendError | None = None
     _kind: Any = None
+    _head: tuple[str, int] = ("", 0)
     _packed: object = None
     _skills: dict[str, object] = field(factory=dict)
     _connecting: asyncio.Lock = field(factory=asyncio.Lock)
@@ -201,9 +204,17 @@ class Office:
         if self._watch is not None:
             self._watch.cancel()
         self._skills.clear()
-        if self._kind is not None and self.lost is None:
-            self._kind = self._packed = None
+        if self._kind is None:
+            return
+        self._kind = self._packed = None
+        if await self.is_there():
             await asyncio.to_thread(ray.shutdown)
+        else:  # Ray would look for its head for a minute when our process ends, and then end it by force
+            atexit.unregister(ray.shutdown)
+
+    async def is_there(self) -> bool:
+        """Whether the cluster's head answers."""
+        return self.lost is None and await _answers(*self._head)
 
     async def _connect(self) -> None:
         if not ray.is_initialized():
@@ -216,20 +227,25 @@ class Office:
                 await asyncio.to_thread(_init, address)
             except (ConnectionError, ray_errors.RayError, ValueError, RuntimeError) as error:
                 raise _no_cluster(address or "this machine", _first_line(error)) from error
+        self._head = _host_and_port(str(ray.get_runtime_context().gcs_address))
         self._watch = asyncio.create_task(self._look_after_the_head())
         self._packed = self.put(self.pack)
         self._kind = ray.remote(
-            num_cpus=self.cluster.cpus, resources=dict(self.cluster.resources), max_restarts=0, max_task_retries=0
+            num_cpus=self.cluster.cpus,
+            resources=dict(self.cluster.resources),
+            max_restarts=0,
+            max_task_retries=0,
+            # Whoever starts Ray from a shell with keys hands them on to every worker.
+            runtime_env={"env_vars": dict.fromkeys(self.secrets, "")} if self.secrets else None,
         )(_Worker)
 
     async def _look_after_the_head(self) -> None:
-        host, port = _host_and_port(str(ray.get_runtime_context().gcs_address))
         missed = 0
         while missed < _HEAD_IS_LOST_AFTER:
             await asyncio.sleep(_LOOK_EVERY)
-            missed = 0 if await _answers(host, port) else missed + 1
+            missed = 0 if await _answers(*self._head) else missed + 1
         self.lost = BackendError(
-            f"the head of the Ray cluster ({host}:{port}) is gone",
+            f"the head of the Ray cluster ({self._head[0]}:{self._head[1]}) is gone",
             kind="transport",
             hint="start it again; what was answered is recorded",
         )
@@ -293,7 +309,12 @@ def _no_cluster(where: str, why: str) -> BackendError:
 
 def _init(address: str) -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)  # it tells how it starts, on the terminal of whoever trains
-    ray.init(address=address or "local", log_to_driver=False, configure_logging=False, include_dashboard=False)
+    # Ctrl-C and a closed terminal are for us: Ray's processes, which it starts from this thread, must not end by them.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        ray.init(address=address or "local", log_to_driver=False, configure_logging=False, include_dashboard=False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 async def _answers(host: str, port: int) -> bool:

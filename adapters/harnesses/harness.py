@@ -25,6 +25,7 @@ from skillopt_es.adapters.harnesses.workspace import (
     Rooms,
     make_rooms,
     place_skill,
+    place_skills,
     prompt_for,
     remove_rooms,
     skill_name,
@@ -72,6 +73,7 @@ class Harness:
     """One role's agent; time is a parameter, for tests."""
 
     unbounded = True  # an agent asks its model as often as it likes
+    provides = frozenset({"text", "skills"})
 
     def __init__(
         self,
@@ -242,7 +244,9 @@ class Harness:
         )
         messages, skill = list(request.messages), request.skill
         placed = None
-        if skill is not None and skill.text.strip():
+        if skill is not None and skill.is_folder:
+            place_skills(skill, rooms, self._agent.skills)
+        elif skill is not None and skill.text.strip():
             place = place_skill(skill, rooms, self._agent.skills)
             messages = without_skill(messages, skill, place)
             placed = (skill_name(skill), place)

@@ -6,7 +6,7 @@ import hashlib
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -64,16 +64,24 @@ def skill_name(skill: SkillTree) -> str:
 
 def place_skill(skill: SkillTree, rooms: Rooms, folder: str) -> str:
     """Writes the skill's files into its folder among the agent's skills; the place of the main one."""
-    home = rooms.workspace / folder / skill_name(skill)
     others = {path: text for path, text in skill.files.items() if path != skill.main}
     # Agents know a skill by this file's name, whatever the file is called that it is trained from.
-    for path, text in {**others, _MAIN: _named(skill.text)}.items():
+    _write({**others, _MAIN: _named(skill.text)}, rooms.workspace / folder / skill_name(skill))
+    return f"{folder}/{skill_name(skill)}/{_MAIN}"
+
+
+def place_skills(skills: SkillTree, rooms: Rooms, folder: str) -> None:
+    """Writes a folder of skills as the agent's own: it finds names and descriptions there, and opens what fits."""
+    _write(skills.files, rooms.workspace / folder)
+
+
+def _write(files: Mapping[str, str], home: Path) -> None:
+    for path, text in files.items():
         file = (home / path).resolve()
         if not file.is_relative_to(home):
             raise CallFailed("config", f"the skill's file {path!r} would be outside the skill's folder")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="\n")
-    return f"{folder}/{skill_name(skill)}/{_MAIN}"
 
 
 def _named(text: str) -> str:

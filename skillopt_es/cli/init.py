@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import shlex
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -19,51 +20,73 @@ _FILES = {
     "grader.py": "how an answer is graded",
 }
 
+_COMMAND = """  target_backend: command               # your agent: docs/agents.md
+  target_command: ["node", "agent.js"]
+"""
+_AGENTS: Mapping[str, tuple[str, str]] = {
+    "python": ("agent.py", "  target_backend: python:agent.py:answer   # your agent: docs/agents.md\n"),
+    "node": ("agent.js", _COMMAND),
+}
+"""For each language: the agent's file, and how the config names it."""
+_TARGET = "  target: gpt-4.1-mini                  # the model that is to follow the skill\n"
+_ASKED = """  target_gateway: openai                # its calls of a model go through the run
+  target: gpt-4.1-mini                  # the model that it asks
+"""
+
 _IGNORED = "# what skillopt-es writes beside your files\nruns/\nevals/\n"
 
 
 @click.command("init")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--agent", type=click.Choice(list(_AGENTS)), help="With an agent of your own, in this language.")
 @click.option("--force", is_flag=True, help="Overwrite the files that are there.")
-def init_command(directory: Path, force: bool) -> None:
+def init_command(directory: Path, agent: str | None, force: bool) -> None:
     """
     Write a small working project for your own tasks into DIR.
 
     It sorts made-up support mails by house rules, with a grader of its own, and is there to be edited.
     """
-    write_project(directory, force=force)
-    for name, what in _FILES.items():
+    files = write_project(directory, agent, force=force)
+    for name, what in files.items():
         click.echo(f"wrote  {directory / name}  {what}")
     config = shlex.quote(str(directory / "config.yaml"))
     click.echo("next   name your models in config.yaml and export the key: export OPENAI_API_KEY=...")
     click.echo(f"       skillopt-es doctor {config}    is everything in place?")
     click.echo(f"       skillopt-es run {config}       train")
-    click.echo("       then put your own tasks, skill and grading into the other three files")
+    click.echo(f"       then put your own tasks, skill and grading into the other {len(files) - 1} files")
 
 
-def write_project(directory: Path, *, force: bool) -> None:
-    """Writes the project's files; raises ConfigError, and writes nothing, where it would overwrite one."""
+def write_project(directory: Path, agent: str | None = None, *, force: bool) -> Mapping[str, str]:
+    """Writes the project's files, and names them; raises ConfigError, and writes nothing, where one is there."""
+    files = dict(_FILES)
+    if agent is not None:
+        files[_AGENTS[agent][0]] = "your agent, which does the tasks"
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"{directory} is a file, not a folder", hint="name another folder")
-    there = [name for name in _FILES if (directory / name).exists()]
+    there = [name for name in files if (directory / name).exists()]
     if there and not force:
         raise ConfigError(
             f"{directory} has {', '.join(there)} already", hint="name another folder, or overwrite them with --force"
         )
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name in _FILES:
-            (directory / name).write_bytes(_template(name))
+        for name in files:
+            (directory / name).write_bytes(_template(name, agent))
         if not (directory / ".gitignore").exists():
             (directory / ".gitignore").write_text(_IGNORED, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{error.filename or directory} cannot be written: {error.strerror}") from error
+    return files
 
 
-def _template(name: str) -> bytes:
-    # The grader is packed as text: a module of that name inside the package would only be in the way.
-    packed = f"{name}.txt" if name.endswith(".py") else name
-    return (resources.files("skillopt_es.configs") / "init" / packed).read_bytes()
+def _template(name: str, agent: str | None) -> bytes:
+    # Code is packed as text: a module of that name inside the package would only be in the way.
+    packed = f"{name}.txt" if name.endswith((".py", ".js")) else name
+    content = (resources.files("skillopt_es.configs") / "init" / packed).read_bytes()
+    if agent is None or name != "config.yaml":
+        return content
+    assert _TARGET.encode() in content
+    return content.replace(_TARGET.encode(), (_AGENTS[agent][1] + _ASKED).encode())
 
 
 _PACKAGE = {  # where it goes, and what it is made from

@@ -22,7 +22,9 @@ GARBAGE_THRESHOLD = 100_000
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
     "resume": ("run", "Continue a run that stopped."),
+    "continue": ("run", "Train on from a run's best skill, as a new run."),
     "sweep": ("sweep", "Train many settings and seeds, and compare them in one table."),
+    "schedule": ("schedule", "Print what starts a run each night: for cron, systemd or launchd."),
     "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
     "steer": ("steer", "Pause, stop, limit or guide a run while it is open; each order is an event."),
     "fork": ("fork", "Start another run from any moment of a run, with other settings if you like."),
@@ -39,6 +41,7 @@ COMMANDS = {
     "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),
     "why-not": ("why_not", "What was proposed and not taken, and why."),
     "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
+    "skills": ("skill_table", "What each skill of a folder was good for, and which kinds of task opened what."),
     "diff": ("diff", "What differs between two moments of a run, or between two runs."),
     "retract": ("retract", "What descends from an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
@@ -51,10 +54,12 @@ COMMANDS = {
     "freeze": ("freeze", "Pack a run with its journal into one file, for tests and for others."),
     "thaw": ("freeze", "Unpack such a file into a run that can be read."),
     "install": ("install", "Put a run's skill where a coding agent finds it."),
+    "adopt": ("adopt", "Put a run's best skill in the place of the file that it was trained from."),
     "uninstall": ("install", "Remove an installed skill and restore what was there before."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is you, or whoever answers."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
+    "harvest": ("harvest", "Tasks from your conversations with coding agents, each kept by you."),
     "init": ("init", "Write a small working project for your own tasks."),
     "new-environment": ("init", "Write a package with an environment of your own."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
@@ -63,7 +68,7 @@ COMMANDS = {
 
 PAGED = {
     *("estimate", "log", "runs", "status", "show", "compare", "regate", "rescore", "lineage", "explain", "why-not"),
-    *("blame", "diff", "retract", "bisect", "usage"),
+    *("blame", "skills", "diff", "retract", "bisect", "usage"),
 }
 """The commands whose output may be longer than a screen."""
 

@@ -162,6 +162,45 @@ def resume_command(
         return _drive(work, folder, ending, quiet=quiet, as_json=as_json)
 
 
+@click.command("continue")
+@run_argument
+@click.option("--name", "name", help="The new run's name; by default RUN's, with -on behind it.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="What is to differ: train.num_epochs=2.")
+@budget_options
+@notify_option
+@click.option("--quiet", is_flag=True, help="No progress.")
+@directory_option
+@json_option
+def continue_command(
+    run: str | None,
+    name: str | None,
+    overrides: tuple[str, ...],
+    notify: tuple[str, ...],
+    quiet: bool,
+    directory: Path,
+    as_json: bool,
+    **budget: float | None,
+) -> int:
+    """
+    Train on: a new run that begins with RUN's best skill and with what was learned there.
+
+    The edits that the last epoch refused are not proposed again, and the optimizer keeps its notes. The data is the
+    same; everything else may be set anew. RUN stays as it is, and defaults to the newest.
+
+    \b
+    skillopt-es continue my-run --set train.num_epochs=2
+    """
+    from skillopt_es.door.work import atrain_on
+    from skillopt_es.runs.folders import continued_folder, find_run
+
+    parent = find_run(run, directory)
+    texts = (*overrides, *budget_settings(budget))
+    with continued_folder(name, parent) as folder:
+        work: Work = lambda watch: atrain_on(parent, settings=texts, name=folder.name, watch=watch)  # noqa: E731
+        with told_at_end(notify, folder) as ending:
+            return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=f"continues {parent.name}")
+
+
 def _drive(
     work: Work,
     folder: Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -100,7 +101,7 @@ def run_command(
     _print(state, folder, as_json=as_json)
     if state.paused is None:
         return 0
-    again = _again(file, name, directory)
+    again = f"skillopt-es {_again(str(file), folder)}"
     if state.paused.reason == "error":
         own = f"each run's own words are in {folder / 'output'}"
         print_error(state.paused.message, f"{own}; `{again}` tries again")
@@ -128,10 +129,11 @@ def _folder(file: Path, name: str | None, directory: Path) -> Path:
     return directory / checked_name("--name", file.stem if name is None else name)
 
 
-def _again(file: Path, name: str | None, directory: Path) -> str:
-    more = "" if name is None else f" --name {name}"
-    where = "" if directory == _USUAL else f" --dir {directory}"
-    return f"skillopt-es sweep {file}{more}{where}"
+def _again(file: str, folder: Path) -> str:
+    """What to type to continue a sweep, after `skillopt-es`."""
+    more = "" if folder.name == Path(file).stem else f" --name {shlex.quote(folder.name)}"
+    where = "" if folder.parent == _USUAL else f" --dir {shlex.quote(str(folder.parent))}"
+    return f"sweep {shlex.quote(file)}{more}{where}"
 
 
 def _found(what: str | None, directory: Path) -> Path:
@@ -235,7 +237,7 @@ def _status(state: SweepState, folder: Path) -> str:
 
 
 def _print_table(table: Table) -> None:
-    headers = ["setting", "runs", table.scored_by, "95 %", "behind", "95 %", "p", "", "calls", "tokens", "cost"]
+    headers = ["setting", "runs", table.scored_by, "±", "behind", "±", "p", "", "calls", "tokens", "cost"]
     rows = [_cells(each) for each in table.rows]
     if not any(each.currency for each in table.rows):
         headers, *rows = (row[:-1] for row in (headers, *rows))
@@ -250,9 +252,9 @@ def _cells(row: Row) -> list[str]:
         row.setting,
         f"{row.done}/{row.planned}",
         "-" if row.score is None else f"{row.score.value:.4f}",
-        _interval(row.score),
+        _reach(row.score),
         "" if compared is None or compared.difference is None else _number(-compared.difference.value),
-        "" if compared is None else _interval(compared.difference, flipped=True),
+        "" if compared is None else _reach(compared.difference),
         "" if compared is None or compared.chance is None else _chance(compared.chance),
         _verdict(row),
         f"{row.calls:,}",
@@ -261,12 +263,11 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _interval(mean: Mean | None, *, flipped: bool = False) -> str:
+def _reach(mean: Mean | None) -> str:
+    """How far the true mean may lie from this one, with 95 % confidence; nothing where one seed cannot say."""
     if mean is None or mean.interval is None:
         return ""
-    low, high = mean.interval.low, mean.interval.high
-    low, high = (-high, -low) if flipped else (low, high)
-    return f"{_number(low)} to {_number(high)}"
+    return _number(max(mean.value - mean.interval.low, mean.interval.high - mean.value))
 
 
 def _number(value: float) -> str:
@@ -301,8 +302,9 @@ def _print_notes(table: Table) -> None:
         )
     if sum(each.score is not None for each in table.rows) > 1:
         print_hanging(
-            "“behind” is paired: over the seeds that both have completed. p is that of a paired t test, corrected for "
-            "the number of settings (Holm); a difference with p above 0.05 is within noise.",
+            "± is how far the true mean may lie away, with 95 % confidence. “behind” is paired: over the seeds that "
+            "both have completed. p is that of a paired t test, corrected for the number of settings (Holm); a "
+            "difference with p above 0.05 is within noise.",
             hang=2,
         )
     for each in table.rows:
@@ -321,8 +323,8 @@ def _print_open_runs(state: SweepState, folder: Path) -> None:
     if rows:
         say()
         print_table(("run", "status", "why"), rows)
-    if not state.completed and not is_written(folder):
-        print_next([(f"sweep FILE --name {folder.name}", "continues it")])
+    if state.began is not None and not state.completed and not is_written(folder):
+        print_next([(_again(state.began.file, folder), "continues it")])
 
 
 def _standing(state: SweepState, run: str, folder: Path) -> tuple[str, str]:

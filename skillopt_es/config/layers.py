@@ -194,6 +194,8 @@ def _refused(section: str, name: str, instead: str) -> ConfigError:
 def _instead(section: str, name: str, run: str, where: str, steps: int) -> str:
     """What makes another run with another value: from here on, or where all rests on it, from the start."""
     key = f"{section}.{name}"
+    if key == "train.num_epochs":
+        return f"`skillopt-es continue {run} --set {key}=…{where}` trains on from its best skill, as a new run"
     if section == "env" or (section == "train" and name in PLANNED_BY):
         return (
             "a new run can have another value, and begin with this one's best skill: "

@@ -220,6 +220,7 @@ class SearchConfig:
     anew: int = field(metadata=_limits(low=0))
     backlog: bool
     beside: int = field(metadata=_limits(low=0))
+    examples: Literal["auto", "on", "off"]
 
 
 @frozen(kw_only=True)
@@ -350,6 +351,7 @@ class RunConfig:
 
     optimizer_model: RoleConfig
     target_model: RoleConfig
+    judge_model: RoleConfig
     train: TrainConfig
     gradient: GradientConfig
     optimizer: OptimizerConfig
@@ -383,7 +385,12 @@ class RunConfig:
 
     def role(self, role: Role) -> RoleConfig:
         """One role's model settings."""
-        return self.optimizer_model if role == "optimizer" else self.target_model
+        return {"optimizer": self.optimizer_model, "target": self.target_model, "judge": self.judge_model}[role]
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles that have a model; nobody has to name a judge."""
+        return ("optimizer", "target", *(("judge",) if self.judge_model.model else ()))
 
 
 SECTIONS: Mapping[str, type] = {
@@ -406,6 +413,7 @@ SHARED_ROLE_KEYS = tuple(a.name for a in attrs.fields(RoleConfig) if a.name != "
 MODEL_KEYS = (
     "optimizer",
     "target",
+    "judge",
     *SHARED_ROLE_KEYS,
-    *(f"{role}_{key}" for role in ("optimizer", "target") for key in SHARED_ROLE_KEYS),
+    *(f"{role}_{key}" for role in ("optimizer", "target", "judge") for key in SHARED_ROLE_KEYS),
 )

@@ -160,7 +160,7 @@ class Trainer:
             observer.planned(task, self.state)
         if self._ahead is not None:
             self._ahead.planned(task, self.state)
-        if isinstance(task, Questions):
+        if isinstance(task, Questions) or (isinstance(task, Decide) and task.reads_back):
             await self.settled()  # they read back what the log has of the trajectories
         async with aclosing(perform(self._program, task, self.state, self._run, self._ports)) as emissions:
             async for emission in emissions:

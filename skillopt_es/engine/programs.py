@@ -27,7 +27,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Json, Order, Purpose
+from skillopt_es.events.values import CallRef, Json, Learned, Order, Purpose
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections import core
 from skillopt_es.projections.state import AnyState, RunState
@@ -182,6 +182,7 @@ class Program(Generic[S]):
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
     `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
+    `hands_on` adds what a run that continues this one takes over beside its best skill.
     One that `trains_folder` begins with a folder of skills, not with one skill.
     """
 
@@ -200,6 +201,7 @@ class Program(Generic[S]):
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
     elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
+    hands_on: Callable[[RunState[S], Learned], Learned] = field(default=lambda state, learned: learned)
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
     steps: Callable[[TrainConfig, int], tuple[int, int]] = field(default=lambda train, items: (1, train.num_epochs))

@@ -16,6 +16,7 @@ from contextlib import aclosing
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.config.backends import is_own_agent
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words
@@ -24,7 +25,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, digest_of, text_digest
+from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, digest_of, text_digest
 from skillopt_es.ports import (
     AsyncCall,
     CallFailed,
@@ -53,13 +54,14 @@ class Emission:
 
 @frozen(kw_only=True)
 class RolloutPorts:
-    """What a rollout needs of the world."""
+    """What a rollout needs of the world; a target that has its `own_skills` finds those of a folder among them."""
 
     hands: Hands
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
     untrusted: frozenset[str] = frozenset()
+    own_skills: bool = False
 
 
 async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
@@ -112,11 +114,14 @@ class _Job:
 
     def _target(self, known: dict[str, tuple[ChatRequest, Answer]]) -> _Target:
         """The target for one try: it counts from its first question, and no skill is open yet."""
-        shelf = Shelf(self._unit.skill) if self._unit.skill.is_folder else None
+        skill = self._unit.skill
+        shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
         return _Target(self._unit, self._run, self._ports.calls, shelf, known)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
-        fetched = ask.acted and self._run.config.target_model.agent_on_the_web
+        target = self._run.config.target_model
+        # An agent of the user's own need not tell what it did.
+        fetched = target.agent_on_the_web and (ask.acted or is_own_agent(target.backend))
         doubtful = self._run.config.env.trust == "untrusted" or item.id in self._ports.untrusted
         if doubtful or fetched:
             episode = evolve(episode, trust="untrusted")
@@ -185,7 +190,7 @@ class _StillCutError(Exception):
 
 class _Target:
     """
-    The target model bound to one try of a unit; its slots count the unit's own turns, those that open skills included.
+    The target and the judge bound to one try of a unit; slots count its turns, those that open skills included.
 
     `known` is what the unit has been answered in earlier tries, whose worker was lost: it is not asked twice.
     """
@@ -204,6 +209,7 @@ class _Target:
         self._calls = calls
         self._known = known
         self._turn = 0
+        self._judged = 0
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
         self.acted = False
@@ -258,13 +264,36 @@ class _Target:
                 raise _StillCutError
         return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, steps=answer.steps)
 
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        """What the judge says of the answer; its calls belong to this unit."""
+        role = self._run.config.judge_model
+        self._judged += 1
+        request = ChatRequest(
+            slot=self.slot.judged(self._judged),
+            stage="judge",
+            messages=tuple(messages),
+            max_tokens=max_tokens,
+            temperature=role.temperature,
+            effort=role.reasoning_effort,
+            schema=schema,
+            item=self._unit.item,
+        )
+        answer = await self._kept("judge", request)
+        return ChatReply(text=answer.text, finish=answer.finish)
+
     async def _ask(self, request: ChatRequest) -> Answer:
+        answer = await self._kept("target", request)
+        self.acted = self.acted or bool(answer.steps)
+        if self.shelf is not None and self.shelf.own:
+            self.shelf.did(answer.steps)
+        return answer
+
+    async def _kept(self, role: Role, request: ChatRequest) -> Answer:
         earlier, answer = self._known.get(request.slot, (None, None))
         if answer is None or earlier != request:
-            answer = await self._calls.ask("target", request)
+            answer = await self._calls.ask(role, request)
             self._known[request.slot] = (request, answer)
         self.made.append(answer.ref)
-        self.acted = self.acted or bool(answer.steps)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
 

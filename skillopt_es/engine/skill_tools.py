@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from attrs import define, evolve, field, frozen
 
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.ports import ChatReply, Message, Tool, ToolCall
+from skillopt_es.ports import AgentStep, ChatReply, Message, Tool, ToolCall
 from skillopt_es.skill.folders import (
+    SKILL_FILE,
     always_shown,
     entries_of,
     entry_of,
@@ -65,6 +66,27 @@ class _Told:
     def text(self) -> str:
         """The answer as the model reads it."""
         return json.dumps(self.said, ensure_ascii=False)
+
+
+_LAID = (
+    "You have skills in the folder of your skills: short documents that say how tasks of one kind are to be done. Read "
+    "their names and descriptions first. If one fits the task, open it before you answer, and follow it. Open only "
+    "what fits. (The folder is {folder}.)"
+)
+# How a path below an agent's folder of skills looks in a command or a request for a file; `*` stands for all skills.
+_PATH = re.compile(r"\bskills/([a-z0-9*-]+)/([\w./*-]+)")
+# How agents that have a tool for skills ask for one.
+_ASKED = re.compile(r"\A[Ss]kill\b.*?\"(?:skill|name|command)\": *\"/?(?:[\w-]+:)?([a-z0-9-]+)")
+
+
+def opened_by(step: AgentStep, tree: SkillTree) -> list[str]:
+    """The files of a folder of skills that a step of an agent opened; what failed opened nothing."""
+    if step.ok is False or step.kind not in ("command", "tool"):
+        return []
+    asked = [(name, SKILL_FILE) for name in _ASKED.findall(step.text)]
+    wanted = [(name, SKILL_FILE if "*" in file else file) for name, file in (*_PATH.findall(step.text), *asked)]
+    paths = [f"{skill}/{file}" for name, file in wanted for skill in (ids_of(tree) if name == "*" else (name,))]
+    return [path for path in dict.fromkeys(paths) if path in tree.files]
 
 
 def _error(why: str) -> _Told:
@@ -131,16 +153,21 @@ class _Visit:
 
 @define
 class Shelf:
-    """The skills of one attempt, and what the target has opened of them."""
+    """
+    The skills of one attempt, and what the target has opened of them.
+
+    A target that has its `own` way to skills is offered no tools: what it opened is read from what it did.
+    """
 
     tree: SkillTree
+    own: bool = False
     visits: list[_Visit] = field(factory=list)
     viewed: list[str] = field(factory=list)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the target is offered; nothing where there is nothing to open."""
-        return (LIST, VIEW) if listing_of(self.tree) else ()
+        return (LIST, VIEW) if listing_of(self.tree) and not self.own else ()
 
     @property
     def injected(self) -> tuple[str, ...]:
@@ -150,7 +177,18 @@ class Shelf:
     @property
     def shown(self) -> SkillTree:
         """What an environment puts before the target: the names and descriptions, as if they were one document."""
-        return SkillTree(files={"SKILL.md": index_of(self.tree)})
+        return SkillTree(files={"SKILL.md": self._laid() if self.own else index_of(self.tree)})
+
+    def _laid(self) -> str:
+        """What an agent is told that finds the skills in its folder; it names them all, for a request has to."""
+        shown = [f"### {each.id}\n{each.body}" for each in entries_of(self.tree) if each.always]
+        return "\n\n".join([*([_LAID.format(folder=self.tree.hash[:16])] if self.tree.files else []), *shown])
+
+    def did(self, steps: Sequence[AgentStep]) -> None:
+        """Takes note of what an agent has opened on its way."""
+        for path in (path for step in steps for path in opened_by(step, self.tree)):
+            if path not in self.viewed:
+                self.viewed.append(path)
 
     def told(self, messages: Sequence[Message]) -> list[Message]:
         """The environment's messages with what was opened before, where it was opened."""

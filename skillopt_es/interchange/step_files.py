@@ -20,7 +20,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import GateVerdict, ImportedBatch, ImportedUsage, Json
+from skillopt_es.events.values import BufferEntry, GateVerdict, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import rejected_json
 from skillopt_es.interchange.rollout_files import File, OriginalRollouts, dumped
@@ -35,7 +35,7 @@ from skillopt_es.interchange.step_parts import (
     usage_json,
 )
 from skillopt_es.interchange.update_files import UpdateFiles
-from skillopt_es.programs.classic.state import BufferEntry, ClassicState
+from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.projections.lines import pooled
 from skillopt_es.projections.state import proposals_in
 
@@ -132,7 +132,7 @@ class StepFiles:
 
     def _digest(self, attempt: BufferEntry, verdict: GateVerdict) -> Record:
         patterns: list[Json] = [
-            {"pattern": code, "count": len(items), "task_ids": list(items)} for code, items in attempt.codes
+            {"pattern": seen.code, "count": len(seen.items), "task_ids": list(seen.items)} for seen in attempt.codes
         ]
         digest: Record = {"step": attempt.step, "action": attempt.action}
         if attempt.total:

@@ -109,7 +109,8 @@ def _started(event: RunStarted) -> str:
     if not splits.digests:
         return f"{counted(event.total_steps, 'step')}; {event.software}"
     data = f"{len(splits.train)} train, {len(splits.val)} validation, {len(splits.test)} test items"
-    return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
+    begun = "" if event.learned is None else f"; continues {event.learned.run}"
+    return f"{counted(event.total_steps, 'step')} over {data}{begun}; {event.software}"
 
 
 def _planned(event: EpochPlanned) -> str:
@@ -146,8 +147,10 @@ def _score(score: Score) -> str:
 def _minibatches(event: MinibatchesPlanned) -> str:
     failures = [group for group in event.groups if group.kind == "failure"]
     items = counted(sum(len(group.items) for group in failures), "item")
-    others = len(event.groups) - len(failures)
-    return f"step {event.step}: {counted(len(failures), 'group')} of failures ({items}), {others} of successes"
+    examples = sum(len(group.items) for group in event.groups if group.kind == "examples")
+    others = sum(group.kind == "success" for group in event.groups)
+    shown = f", {counted(examples, 'worked example')}" if examples else ""
+    return f"step {event.step}: {counted(len(failures), 'group')} of failures ({items}), {others} of successes{shown}"
 
 
 def _patch(event: PatchProposed) -> str:

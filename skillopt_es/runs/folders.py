@@ -107,6 +107,16 @@ def fork_folder(given: str | None, parent: Path, moment: str) -> Iterator[Path]:
         yield folder
 
 
+@contextmanager
+def continued_folder(given: str | None, parent: Path) -> Iterator[Path]:
+    """The folder of a run that continues another one, beside it: named as given, or after it with a number."""
+    if given is not None:
+        yield parent.parent / checked_name("--name", given)
+        return
+    with _taken(f"{parent.name[:60]}-on", parent.parent) as folder:
+        yield folder
+
+
 def checked_name(option: str, given: str) -> str:
     """The name, if a run may be called so; it never points outside of the directory of runs."""
     if not _NAME.fullmatch(given):

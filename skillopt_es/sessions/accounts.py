@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO, TypeVar, cast
 
 from attrs import evolve, field, frozen, validators
 
 from skillopt_es.config import RunConfig
-from skillopt_es.config.backends import ROLES
+from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.draft import ASKED
 from skillopt_es.engine.budget import (
     NOTHING,
@@ -109,7 +109,8 @@ def tariffs_of(config: RunConfig) -> dict[Role, Tariff]:
     """How each role's calls are counted."""
     prices = prices_in(config.resolved).by_role if config.budget.max_cost is not None else {}
     return {
-        role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body)) for role in ROLES
+        role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body))
+        for role in config.roles
     }
 
 
@@ -124,7 +125,7 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
     amount, unreported = NOTHING, 0
     for row in journal.read(after=inherited):
         attempts, tries = attempts_of(row.call)
-        role: Role = "target" if row.call.role == "target" else "optimizer"
+        role = cast(Role, row.call.role)
         bound = Bound(input=0, output=0)
         if silent(attempts):
             unreported += 1
@@ -171,10 +172,13 @@ def check_bounded(config: RunConfig, models: Mapping[Role, ChatModel]) -> None:
     key = "max_cost" if budget.max_cost is not None else "max_tokens" if budget.max_tokens is not None else ""
     for role, model in models.items():
         if key and is_unbounded(model):
+            own = is_own_agent(config.role(role).backend)
+            hint = "budget.max_calls (questions to the agent) and budget.max_minutes work for it"
+            kind = "an agent" if own else "a coding agent"
             raise ConfigError(
-                f"{config.place(f'budget.{key}')}budget.{key} cannot be kept: the {role} is a coding agent "
+                f"{config.place(f'budget.{key}')}budget.{key} cannot be kept: the {role} is {kind} "
                 f"({config.role(role).backend}), which asks its model as often as it likes",
-                hint="budget.max_calls (questions to the agent) and budget.max_minutes work for it",
+                hint=f"{hint}; with model.{role}_gateway its calls count, too" if own else hint,
             )
 
 

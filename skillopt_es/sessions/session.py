@@ -28,13 +28,14 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, LostCall, Setting, SplitIds, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.verdicts import too_little
-from skillopt_es.ports import Splits, guide_of
+from skillopt_es.ports import Splits, guide_of, worked_of
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.prompts import LATEST
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
 from skillopt_es.runs.now import Tally, Telling
 from skillopt_es.sessions.accounts import has_budget, lost_calls
+from skillopt_es.sessions.continuing import Before, note_of
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.wiring import (
     OpenWorld,
@@ -47,10 +48,18 @@ from skillopt_es.sessions.wiring import (
 from skillopt_es.version import software_version
 
 
-async def start(config: RunConfig, folder: Path, session: Session) -> AnyState:
+async def train_on(before: Before, folder: Path, session: Session) -> AnyState:
+    """Trains a new run in `folder` that begins where another one has come to."""
+    return await start(before.config, folder, session, before)
+
+
+async def start(config: RunConfig, folder: Path, session: Session, before: Before | None = None) -> AnyState:
     """Trains a new run in `folder` to its end or pause."""
     async with open_data(config, session.world) as data:
-        first = run_started(config, data.splits, folder, guide=guide_of(data.environment))
+        if before is not None:
+            _check_same_data(data.splits, before.started)
+        first = run_started(config, data.splits, folder, guide=guide_of(data.environment), before=before)
+        first = evolve(first, worked=worked_of(data.environment), twins=_twins(data.splits))
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
         async with (
@@ -88,7 +97,7 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
         writer.close()
         raise ConfigError(
             f"there is already a run in {folder}",
-            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` continues it; `--run` names a new one",
+            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` continues it; `--name` names another",
         )
     return writer
 
@@ -188,12 +197,17 @@ def read_state(folder: Path, until: int | None = None) -> AnyState:
         return fold_log(log.read(until=until))[0]
 
 
-def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
+def run_started(
+    config: RunConfig, splits: Splits, folder: Path, *, guide: str = "", before: Before | None = None
+) -> RunStarted:
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
     for why in refusals(config, splits):
         raise why
     program = program_named(config.train.program)
-    skill, notes = first_skill(config, folder=program.trains_folder)
+    if before is None:
+        skill, notes = first_skill(config, folder=program.trains_folder)
+    else:
+        skill, notes = before.skill, (note_of(before),)
     steps_per_epoch, total_steps = program.steps(config.train, len(splits.train))
     return RunStarted(
         software=software_version(),
@@ -207,6 +221,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
         guide=guide,
         program=program.name,
         prompts=LATEST,
+        learned=None if before is None else before.learned,
     )
 
 
@@ -273,6 +288,12 @@ def _what_splits_share(config: RunConfig, found: _Shared) -> Iterator[DataError]
             _same_inputs(found),
             hint="remove one of each; or set env.same_input: warn, and scores count what was trained on",
         )
+
+
+def _twins(splits: Splits) -> tuple[str, ...]:
+    """Training items that ask what a held-out item asks."""
+    held_out = {splits.inputs.get(item.id) for item in (*splits.val, *splits.test)} - {None}
+    return tuple(item.id for item in splits.train if splits.inputs.get(item.id) in held_out)
 
 
 def shared_notes(splits: Splits) -> tuple[str, ...]:

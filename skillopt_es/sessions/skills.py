@@ -80,7 +80,7 @@ def check_opening(skill: SkillTree, model: ChatModel, environment: Environment) 
             hint="a folder of skills is for environments that say so: tasks and searchqa do",
         )
     missing = sorted({"messages", "tools"} - provided(model))
-    if missing:
+    if missing and "skills" not in provided(model):
         raise ConfigError(
             f"a folder of skills is opened with tools, and the target model ({model.identity}) offers no "
             f"{' and no '.join(missing)}",

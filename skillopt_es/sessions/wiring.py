@@ -71,6 +71,7 @@ from skillopt_es.ports import (
     RoleSettings,
     Splits,
     Workplace,
+    judge_calls,
     provided,
     required,
 )
@@ -153,6 +154,8 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         url=own.url,
         folder=config.folder,
     )
+    if is_own_agent(own.backend) and not own.gateway and written_as(config, role, "api_key_env") == "api_key_env":
+        given["api_key_env"] = ""  # a key for both roles is a provider's, which no agent is to see
     settings = ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
     try:
         if own.gateway and is_own_agent(own.backend):
@@ -181,15 +184,10 @@ def _refuse_secrets(config: RunConfig, role: Role) -> None:
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of all variables that the config names because they hold a key, or that are read without that."""
     environ = with_dotenv(config, environ)
-    values = (environ.get(name, "").strip() for name in secret_names(config))
-    return tuple(dict.fromkeys(value for value in values if value))
-
-
-def secret_names(config: RunConfig) -> tuple[str, ...]:
-    """The names of these variables."""
     named = list(named_variables(config))
     named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
-    return (*filter(None, named), *_UNNAMED)
+    values = (environ.get(name, "").strip() for name in (*named, *_UNNAMED))
+    return tuple(dict.fromkeys(value for value in values if value))
 
 
 def function_model(function: AnswerFunction, name: str, timeout_seconds: float) -> ChatModel:
@@ -263,7 +261,7 @@ def open_executor(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
         stopping=stopping,
         workers=config.env.workers,
         options=options,
-        secrets=frozenset(secret_names(config)),
+        secrets=frozenset(named_variables(config)),
     )
     try:
         return opener(settings)
@@ -386,7 +384,7 @@ async def open_world(
     """The models of these roles; raises ConfigError for one that cannot do, promise or be trusted with what it must."""
     models: dict[Role, ChatModel] = {}
     try:
-        for role in roles:
+        for role in (*roles, *judging_roles(data.config, data.environment)):
             models[role] = session.world.model(data.config, role)
         check_target(models["target"], data.environment)
         check_opening(skill, models["target"], data.environment)
@@ -398,6 +396,18 @@ async def open_world(
         # One model may serve both roles.
         for model in dict.fromkeys(models.values()):
             await model.aclose()
+
+
+def judging_roles(config: RunConfig, environment: Environment) -> tuple[Role, ...]:
+    """The judge, where answers are graded by one; raises ConfigError where the config names none."""
+    if not judge_calls(environment):
+        return ()
+    if not config.judge_model.model:
+        raise ConfigError(
+            f"{config.place('env.grader')}answers are graded by a judge, and nothing says which model that is",
+            hint="set model.judge: NAME (and model.judge_backend, where it is another one than model.backend)",
+        )
+    return ("judge",)
 
 
 def check_target(model: ChatModel, environment: Environment) -> None:
@@ -517,6 +527,7 @@ def _wired(
         executor=executor,
         calls=calls,
         untrusted=world.data.splits.untrusted,
+        own_skills="skills" in provided(world.models["target"]),
     )
     trainer = Trainer(
         log=writer,

@@ -81,7 +81,7 @@ def _open(writer: SweepWriter, plan: SweepPlan, folder: Path) -> None:
         writer.append(SweepContinued(software=software_version()))
         return
     entries = tuple(RunEntry(name=run.name, setting=run.setting, seed=run.seed, digest=run.digest) for run in plan.runs)
-    writer.append(SweepBegan(software=software_version(), score=plan.score, runs=entries))
+    writer.append(SweepBegan(software=software_version(), file=str(plan.file), score=plan.score, runs=entries))
 
 
 def _require_same(began: SweepBegan, plan: SweepPlan, folder: Path) -> None:

@@ -29,9 +29,10 @@ class RunEntry:
 
 @frozen(kw_only=True)
 class SweepBegan:
-    """What the sweep is about; it stays so to its end."""
+    """What the sweep is about; it stays so to its end. `file` is the plan's, as it was named then."""
 
     software: str
+    file: str
     score: str
     runs: tuple[RunEntry, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -23,20 +24,25 @@ T = TypeVar("T")
 Mark = tuple[object, ...]
 """What tells one state of a log from another, without reading it."""
 
+_TICK_NS = 100_000_000
 _MOST = {"whole": 2}  # read of so many runs is kept in memory: all of a long run is large
 _USUAL = 16
 
 
 def mark_of(folder: Path) -> Mark:
-    """The state that a run's log is in."""
+    """The state that a run's log is in; of one that was written just now, none that tells it from the next."""
     found: list[object] = [is_written(folder)]
+    last = 0
     for path in (folder / LOG_FILE, folder / f"{LOG_FILE}-wal"):
         try:
             stat = path.stat()
-            found += (stat.st_size, stat.st_mtime_ns)
         except OSError:
             found.append(None)
-    return tuple(found)
+            continue
+        found += (stat.st_size, stat.st_mtime_ns)
+        last = max(last, stat.st_mtime_ns)
+    # Two commits within one tick of the clock leave the same time, and often the same size.
+    return tuple(found) if time.time_ns() - last > _TICK_NS else (*found, object())
 
 
 @define

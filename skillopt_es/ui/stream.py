@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import cast
 
@@ -55,41 +54,72 @@ def told(recorded: Recorded) -> str:
 async def run_stream(folder: Path, after: int) -> AsyncIterator[str]:
     """Every event after `after`, each new one as it is written, and in between what the writer is doing."""
     said: Now | None = None
-    quiet, seen = 0.0, cast("Mark | None", None)
+    quiet = 0.0
     yield message("state", {"written": is_written(folder)})
-    while True:
-        written = is_written(folder)
-        mark = mark_of(folder)
-        if mark != seen:
-            # Before the log is read: what is written meanwhile is another state, and looked at again.
-            seen = mark
-            async with aclosing(_new(folder, after)) as events:
-                async for recorded in events:
-                    after, quiet = recorded.seq, 0.0
+    with _Tail(folder, after) as tail:
+        while True:
+            written = is_written(folder)
+            while new := tail.next(written=written):
+                quiet = 0.0
+                for recorded in new:
                     yield told(recorded)
-        now = now_of(folder) if written else None
-        if now != said:
-            said, quiet = now, 0.0
-            yield message("now", cast("Json", now_words(now)))
-        quiet += LOOK_EVERY if written else _IDLE_EVERY
-        if quiet >= _BEAT_SECONDS:
-            quiet = 0.0
-            yield ": still here\n\n"
-        await asyncio.sleep(LOOK_EVERY if written else _IDLE_EVERY)
+                await asyncio.sleep(0)  # others have their turn
+            now = now_of(folder) if written else None
+            if now != said:
+                said, quiet = now, 0.0
+                yield message("now", cast("Json", now_words(now)))
+            every = LOOK_EVERY if written else _IDLE_EVERY
+            quiet += every
+            if quiet >= _BEAT_SECONDS:
+                quiet = 0.0
+                yield ": still here\n\n"
+            await asyncio.sleep(every)
 
 
-async def _new(folder: Path, after: int) -> AsyncGenerator[Recorded, None]:
-    """The events after `after`, some at a time, so that others have their turn; of a damaged log, those before."""
-    try:
-        with EventLog.open(folder) as log:
-            head = log.head().seq
-            while after < head:
-                for recorded in log.read(after, min(head, after + _AT_ONCE)):
-                    after = recorded.seq
-                    yield recorded
-                await asyncio.sleep(0)
-    except LogError:
-        return  # the page itself says what is wrong
+class _Tail:
+    """The events of a log after a number, some at a time: by an open log while it is written, else by its files."""
+
+    def __init__(self, folder: Path, after: int) -> None:
+        self._folder = folder
+        self._after = after
+        self._log: EventLog | None = None
+        self._seen: Mark | None = None
+
+    def __enter__(self) -> _Tail:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def next(self, *, written: bool) -> list[Recorded]:
+        """The next ones that there are; of a damaged log those before the damage, which the page itself tells of."""
+        try:
+            return self._next(written=written)
+        except LogError:
+            self._close()
+            return []
+
+    def _next(self, *, written: bool) -> list[Recorded]:
+        if not written:
+            mark = mark_of(self._folder)
+            if mark == self._seen:
+                self._close()  # nobody writes: the file is not held
+                return []
+            self._seen = mark
+        if self._log is None:
+            self._log = EventLog.open(self._folder)
+        head = self._log.head().seq
+        if head <= self._after:
+            return []
+        self._seen = None  # there may be more
+        found = list(self._log.read(self._after, min(head, self._after + _AT_ONCE)))
+        self._after = found[-1].seq
+        return found
+
+    def _close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
 
 async def list_stream(site: Site) -> AsyncIterator[str]:

@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 from support.agent_page import RULE, fragments, teacher, write_page
 from support.desk import Desk
+from support.logs import events_of
 from support.model_server import Answer, ModelServer
 from support.project import told
 from support.ready import PATIENCE
 
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.verify import verify
 
 WAYS = {"python": "", "node": "node", "shell": "jq", "http": ""}
@@ -94,6 +96,15 @@ def test_an_agent_of_the_page_gets_to_a_trained_skill(way: str, page: Desk, port
     assert done.json["best"]["value"] == 1.0
     assert RULE in (page.folder / "runs" / "one" / "best" / "SKILL.md").read_text()
     assert page.run("replay", "one", "--check").code == 0
+
+
+def test_an_agent_on_the_web_is_not_trusted(page: Desk) -> None:
+    """Whatever it tells of what it did."""
+    (page.folder / "my_agent.py").write_text("def answer(task): return 'x'\n")
+    words = ("--max-calls", "3", "--quiet", "--set=model.target_agent_network=true")
+    assert page.run("run", "config.yaml", "--run", "one", *words).code == 3
+    rows = [each for each in events_of(page.folder / "runs" / "one") if isinstance(each, RolloutCompleted)]
+    assert {row.trust for row in rows} == {"untrusted"}
 
 
 SLOW = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -77,9 +78,17 @@ def _a_sweep(desk: Desk) -> None:
     (desk.folder / "sweep.yaml").write_text("config: config.yaml\nseeds: [47, 48]\n")
 
 
+def _conversations(desk: Desk) -> None:
+    shutil.copytree(ROOT / "tests/adapters/conversations/written", desk.folder, dirs_exist_ok=True)
+    _a_sweep(desk)
+    done = desk.types("skillopt-es run config.yaml --name my-run --quiet --set train.num_epochs=1")
+    assert done.returncode == 0, done.stderr
+
+
 BEFORE: Mapping[str, Callable[[Desk], None]] = {
     "docs/audit.md": _corrected_labels,
     "docs/harnesses.md": _questions_to_answer,
+    "docs/harvest.md": _conversations,
     "docs/sweeps.md": _a_sweep,
     **{f"docs/benchmarks/{name}.md": _downloads(name) for name in MADE},
 }
@@ -113,6 +122,7 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     "docs/harnesses.md": {
         "skillopt-es handoff answer mine KEY answer.txt": f"skillopt-es handoff answer mine $({KEY_OF}) answer.txt"
     },
+    "docs/harvest.md": {"skillopt-es harvest review": "echo k | skillopt-es harvest review"},
     # A reader has all that was released; what is made here is less, so it comes with its own list.
     **{f"docs/benchmarks/{name}.md": {_built(name): f"{_built(name)} --ids SKILLOPT_CHECKOUT"} for name in MADE},
     # In a clone of this repository, where the bench is; a tenth of it here.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,22 @@ def test_the_project_learns_the_house_rules(tmp_path: Path) -> None:
     assert outcome["baseline"]["hard"] == 0.25
     assert outcome["test_best"]["hard"] == 1
     assert {request.body["model"] for request in server.requests} == {"gpt-4.1", "gpt-4.1-mini"}
+
+
+@pytest.mark.parametrize("agent", ["python", pytest.param("node", marks=pytest.mark.slow)])
+def test_a_project_with_an_agent_learns_them_too(agent: str, tmp_path: Path) -> None:
+    """Its agent asks its model through the run, and nothing has to be edited but the endpoint."""
+    if agent == "node" and shutil.which("node") is None:
+        pytest.skip("node is not installed here")
+    assert command("init", "p", "--agent", agent, cwd=tmp_path).code == 0
+    config = tmp_path / "p" / "config.yaml"
+    with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
+        edit(config, "https://api.openai.com/v1", server.base_url)
+        tried = command("doctor", "p/config.yaml", cwd=tmp_path)
+        assert tried.code == 0, tried.out
+        done = command("run", "p/config.yaml", "--json", "--set", "train.num_epochs=1", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.json["test_best"]["hard"] > done.json["test_initial"]["hard"]
 
 
 def test_the_project_runs_offline_and_without_a_key(tmp_path: Path) -> None:

@@ -63,12 +63,23 @@ def test_what_is_for_one_skill_is_refused_in_a_sentence(words: tuple[str, ...], 
         (("regate", "demo"), "as recorded"),
         (("report", "demo"), "report.html"),
         (("estimate",), "total"),
+        (("skills", "demo"), "step 3, from dates and writing-dates"),
     ],
 )
 def test_what_reads_runs_reads_this_one(words: tuple[str, ...], said: str, desk: Path) -> None:
     """As any other."""
     done = command(*words, cwd=desk)
     assert (done.code, said in done.out) == (0, True), done.out + done.err
+
+
+def test_the_table_of_skills_is_there_for_programs_too(desk: Path) -> None:
+    """And a run that trains one skill has none."""
+    found = json.loads(command("skills", "demo", "--json", cwd=desk).out)
+    assert {row["recall"] for row in found["skills"] if row["there"]} == {1.0}
+    assert {tuple(row["opened"]) for row in found["routing"] if row["kind"] == "place"} == {()}
+    assert command("run", "--run", "one", "--set", "train.num_epochs=1", cwd=desk).code == 0
+    done = command("skills", "one", cwd=desk)
+    assert (done.code, "one has no folder of skills" in done.err) == (2, True), done.err
 
 
 def test_a_fork_goes_on(desk: Path) -> None:

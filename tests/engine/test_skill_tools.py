@@ -7,9 +7,9 @@ import json
 import pytest
 from support.skills import folder, skill
 
-from skillopt_es.engine.skill_tools import LIST, VIEW, Shelf, left_to, opened_words, tool_named
+from skillopt_es.engine.skill_tools import LIST, VIEW, Shelf, left_to, opened_by, opened_words, tool_named
 from skillopt_es.events.values import SkillTree
-from skillopt_es.ports import ChatReply, Message, ToolCall
+from skillopt_es.ports import AgentStep, ChatReply, Message, StepKind, ToolCall
 
 TREE = SkillTree(
     {
@@ -106,3 +106,42 @@ def test_a_reply_that_asks_for_both_is_shared() -> None:
     assert told == [*ASKED, *said, found]
     assert [each.tool_call_id for each in told if each.role == "tool"] == ["c0", "c1"]
     assert left_to(wants(("skill_view", "{}")), own).finish == "stop"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "opened"),
+    [
+        ("command", "sed -n 1,200p .agents/skills/money/SKILL.md", ["money/SKILL.md"]),
+        ("command", "cat .agents/skills/money/references/codes.md", ["money/references/codes.md"]),
+        (
+            "command",
+            "cat /workspace/.agents/skills/*/SKILL.md",
+            ["house/SKILL.md", "money/SKILL.md", "moneybox/SKILL.md"],
+        ),
+        ("command", "ls .agents/skills .agents/skills/money", []),
+        ("command", "cat .agents/skills/dates/SKILL.md", []),
+        ("tool", 'Skill {"skill": "money"}', ["money/SKILL.md"]),
+        ("tool", 'Read {"file_path": "/workspace/.claude/skills/money/SKILL.md"}', ["money/SKILL.md"]),
+        ("tool", 'skill {"skill":"moneybox"}', ["moneybox/SKILL.md"]),
+        ("tool", 'view {"path": "/workspace/.github/skills/money/SKILL.md"}', ["money/SKILL.md"]),
+        ("message", "I read .agents/skills/money/SKILL.md", []),
+    ],
+)
+def test_what_an_agent_opened_is_read_from_what_it_did(kind: StepKind, text: str, opened: list[str]) -> None:
+    """As Codex, Claude Code and Copilot say it; what failed, and what was only spoken of, opened nothing."""
+    step = AgentStep(kind=kind, text=text, ok=True)
+    assert opened_by(step, TREE) == opened
+    assert opened_by(AgentStep(kind=kind, text=text, ok=False), TREE) == []
+
+
+def test_an_agent_with_skills_of_its_own_is_offered_no_tools() -> None:
+    """It is told that they are there, under a name that no other folder has; what is always shown is shown."""
+    shelf = Shelf(TREE, own=True)
+    assert shelf.tools == ()
+    told = shelf.shown.text
+    assert "skill_view" not in told
+    assert TREE.hash[:16] in told
+    assert told.endswith("### house\n- a rule")
+    shelf.did([AgentStep(kind="tool", text='Skill {"skill": "money"}', ok=True)] * 2)
+    assert shelf.viewed == ["money/SKILL.md"]
+    assert Shelf(SkillTree({}, main=""), own=True).shown.text == ""

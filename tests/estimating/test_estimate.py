@@ -87,6 +87,14 @@ def test_without_an_earlier_run_nothing_is_measured(tmp_path: Path) -> None:
     }
 
 
+def test_what_an_agent_spends_inside_is_not_estimated(tmp_path: Path) -> None:
+    """And that is said."""
+    agent = ("model.target_backend=python:a.py:answer", "model.target=small")
+    assert any("what it spends inside" in note for note in estimated(tmp_path, config(tmp_path, agent)).notes)
+    asking = (*agent, "model.target_gateway=simulated")
+    assert any("its calls of small come on top" in note for note in estimated(tmp_path, config(tmp_path, asking)).notes)
+
+
 @pytest.mark.parametrize("seed", [4])
 def test_few_steps_leave_a_wide_range(seed: int, tmp_path: Path) -> None:
     """Chance decides how many of nine steps come to a gate; the truth is in the range all the same."""

@@ -24,7 +24,15 @@ from skillopt_es.events.values import (
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
-    "RunStarted": {"notes": (), "guide": "", "program": "classic", "prompts": 1},
+    "RunStarted": {
+        "notes": (),
+        "guide": "",
+        "program": "classic",
+        "prompts": 1,
+        "learned": None,
+        "worked": "",
+        "twins": (),
+    },
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
     "RunForked": {"overrides": ()},
     "EvidenceRetracted": {"place": ""},

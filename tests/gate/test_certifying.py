@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,14 @@ def grader(answer: str, item: dict[str, str]) -> bool:
     return answer == item["expected"]
 
 
-def trained(folder: Path, *, program: str = "search", types: bool = False, **settings: object) -> so.Run:
+def trained(
+    folder: Path,
+    *,
+    program: str = "search",
+    types: bool = False,
+    target: Callable[[so.ChatRequest], str] = agent,
+    **settings: object,
+) -> so.Run:
     """A run in a small world of hidden rules."""
     rows = []
     for split, many in (("train", 80), ("val", 16), ("test", 2)):
@@ -61,7 +69,7 @@ def trained(folder: Path, *, program: str = "search", types: bool = False, **set
         "train": {"program": program, "num_epochs": 2, "batch_size": 10},
         "evaluation": {"eval_test": False, "certificate": True},
     }
-    return so.train(config, name="run", runs=folder, settings=settings, target=agent, optimizer=teacher, grader=grader)
+    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=teacher, grader=grader)
 
 
 def wagers(run: so.Run) -> list[CertificateWagered]:
@@ -124,6 +132,32 @@ def test_types_have_to_win_as_well(tmp_path: Path) -> None:
     for wager in found:
         assert wager.by_type is not None
         assert wager.moved == (min(wager.by_item.wealth, wager.by_type.wealth) >= 20)
+
+
+def test_items_alone_are_bet_on_where_the_noise_is_theirs(tmp_path: Path) -> None:
+    """`evaluation.gate_noise` says for the certificate, too, whether types count."""
+    found = wagers(trained(tmp_path, types=True, **{"evaluation.gate_noise": "items"}))
+    assert found
+    assert all(wager.by_type is None for wager in found)
+
+
+def test_what_was_not_measured_under_both_is_no_lost_bet(tmp_path: Path) -> None:
+    """A call that failed under one text leaves its item out; the others count."""
+
+    def moody(request: so.ChatRequest) -> str:
+        task = request.messages[-1].content
+        if "/certified/" in request.slot and int(task.rpartition("w")[2]) % 4 == 0:
+            raise KeyError("gone")
+        return agent(request)
+
+    found = trained(tmp_path, target=moody)
+    bet_on = {item for wager in wagers(found) for item in wager.by_item.gains}
+    rows = [recorded.event for recorded in found.events(["RolloutCompleted"])]
+    failed = {row.item for row in rows if isinstance(row, RolloutCompleted) and isinstance(row.outcome, so.Failed)}
+    assert failed
+    assert bet_on
+    assert not failed & bet_on
+    assert not problems(found.folder)
 
 
 def freshly_claimed(event: Event, item: str) -> Event:
@@ -200,3 +234,15 @@ def test_the_certified_skill_can_be_shipped_and_scored(run: so.Run, tmp_path: Pa
     assert facts["skill"]["hash"] == run.skill("certified").hash == wagers(run)[-1].challenger
     assert facts["lines"]
     assert command("verify", *arguments, "--export", str(tmp_path / "proved"), cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("program", ["search", "classic"])
+def test_what_the_optimizer_was_sent_is_what_counts_as_shown(program: str, tmp_path: Path) -> None:
+    """Each task that stands in a request, and no other: questions, comparisons, memories, refused edits."""
+    found = trained(tmp_path, program=program)
+    with EventLog.open(found.folder) as log:
+        rows = [row.call.request for row in Journal(log.reader).read() if row.call.role == "optimizer"]
+        texts = [log.text(digest) for row in rows for _, digest in row.messages]
+    sent = {item for text in texts for item in re.findall(r"\b(?:train|val|test)\d+\b", text)}
+    shown = fold(recorded.event for recorded in found.events()).exposure.shown
+    assert sent == set(shown) != set()

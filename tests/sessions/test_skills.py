@@ -14,7 +14,7 @@ from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
-from skillopt_es.ports import ToolCall
+from skillopt_es.ports import AgentStep, ToolCall
 from skillopt_es.sessions.skills import first_skill, load_skill
 
 
@@ -125,6 +125,45 @@ def test_a_folder_is_scored_with_what_the_target_opens(tmp_path: Path) -> None:
         "names": (),
     }
     assert [outcome.hard for _, outcome in told.values()] == [1.0, 1.0, 0.0]
+
+
+class Agent:
+    """A coding agent, as the trainer sees one: it opens skills in its own way, and says what it did."""
+
+    identity = "agent"
+    provides = frozenset({"text", "skills"})
+
+    async def complete(self, request: so.ChatRequest) -> so.ChatReply:
+        """Reads the skill that the task names, if there is one."""
+        assert not request.tools
+        assert request.skill is not None
+        name = request.messages[-1].content.split()[-1]
+        text = request.skill.files.get(f"{name}/SKILL.md", "")
+        step = AgentStep(kind="command", text=f"cat .agents/skills/{name}/SKILL.md", output=text, ok=bool(text))
+        return so.ChatReply(text=text.splitlines()[-1] if text else "nothing", finish="stop", steps=(step,))
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def test_what_an_agent_opens_is_read_from_what_it_did(tmp_path: Path) -> None:
+    """The same record as of a model with tools; a model with neither is refused."""
+    root = written(tmp_path, money=skill("money", body="- Secret money"))
+    rows = [
+        {"id": kind, "split": split, "input": f"Look up {kind}", "expected": f"- Secret {kind}"}
+        for split, kind in (("train", "money"), ("val", "dates"))
+    ]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    env = {"name": "tasks", "data_path": str(tmp_path / "tasks.jsonl"), "split_mode": "field"}
+    given = {"env": env, "model": {"optimizer": "o"}}
+    found = so.evaluate(root, given, evals=tmp_path, target=Agent())
+    with EventLog.open(found.folder) as log:
+        events = [each.event for each in log.read() if isinstance(each.event, RolloutCompleted)]
+    assert {event.item: event.viewed for event in events} == {"money": ("money/SKILL.md",), "dates": ()}
+    mute = Agent()
+    mute.provides = frozenset({"text"})
+    with pytest.raises(ConfigError, match=r"is opened with tools, and the target model \(agent\) offers no messages"):
+        so.evaluate(root, given, evals=tmp_path / "other", target=mute)
 
 
 def test_where_a_skill_has_several_files_an_edit_says_which(tmp_path: Path) -> None:

@@ -78,18 +78,26 @@ def cluster(nodes: int, *, seats: int = 2) -> Iterator[Nodes]:
 
 
 def kill_a_worker(draw: random.Random) -> bool:
-    """SIGKILL for one of our workers on this machine, whatever it is doing; whether there was one."""
-    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _is_ours(path)]
-    if not pids:
+    """SIGKILL for one of our workers on this machine, more often for one at work than for one that starts."""
+    titles = {int(path.name): _title(path) for path in Path("/proc").iterdir() if path.name.isdigit()}
+    starting = sorted(pid for pid, title in titles.items() if title.startswith(_STARTING))
+    working = sorted(pid for pid, title in titles.items() if title.startswith(_OURS) and pid not in starting)
+    pids = starting if draw.random() < _STARTING_SHARE or not working else working
+    if not pids or (pids is starting and draw.random() < 0.5):
         return False
     with suppress(ProcessLookupError):
-        os.kill(draw.choice(sorted(pids)), signal.SIGKILL)
+        os.kill(draw.choice(pids), signal.SIGKILL)
     return True
 
 
-def _is_ours(process: Path) -> bool:
-    """Ray names the process of an actor after its class."""
+_OURS = "ray::_Worker"
+_STARTING = ("ray::_Worker.open", "ray::_Worker.__init__")
+_STARTING_SHARE = 0.15
+
+
+def _title(process: Path) -> str:
+    """Ray names the process of an actor after its class, and after what it is doing."""
     try:
-        return (process / "cmdline").read_bytes().startswith(b"ray::_Worker")
+        return (process / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
     except OSError:
-        return False
+        return ""

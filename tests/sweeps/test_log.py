@@ -11,7 +11,7 @@ from skillopt_es.events.errors import LogDamaged, RunBusy
 from skillopt_es.sweeps.facts import RunLaunched, SweepBegan, SweepContinued
 from skillopt_es.sweeps.log import LOG_FILE, SweepWriter, read_sweep
 
-BEGAN = SweepBegan(software="test", score="test", runs=())
+BEGAN = SweepBegan(software="test", file="sweep.yaml", score="test", runs=())
 
 
 def writer(folder: Path) -> SweepWriter:

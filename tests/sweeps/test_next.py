@@ -23,6 +23,7 @@ from skillopt_es.sweeps.table import table_of
 SEEDS = (1, 2, 3, 4)
 BEGAN = SweepBegan(
     software="test",
+    file="sweep.yaml",
     score="test",
     runs=tuple(RunEntry(name=f"{name}{seed}", setting=name, seed=seed, digest="") for seed in SEEDS for name in "ab"),
 )

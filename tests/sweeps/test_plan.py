@@ -95,6 +95,10 @@ def test_any_stands_for_every_endpoint_that_is_not_named(project: Project) -> No
         ("config: config.yaml\nlimits: {simulated: {calls: 1}}", "unknown key limits.simulated.calls"),
         ("config: config.yaml\nlimits: {simulated: {max_calls: 0.5}}", "limits.simulated.max_calls must be a whole"),
         ("config: config.yaml\nlimits: {simulated: {max_cost: 1}}", "needs the price of every model"),
+        (
+            "config: config.yaml\nsettings: [{set: {model.target_backend: codex}}]\nlimits: {codex: {max_tokens: 9}}",
+            "which cannot be kept: the target is a coding agent (codex)",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(project: Project, text: str, said: str) -> None:

@@ -36,10 +36,9 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Edit, FailurePattern, SkillTree
+from skillopt_es.events.values import BufferEntry, Edit, FailureCode, FailurePattern, SkillTree
 from skillopt_es.ports import Ask, CallFailed, ChatReply, ChatRequest, Episode, Item
 from skillopt_es.programs.classic.prompt_text import buffer_section
-from skillopt_es.programs.classic.state import BufferEntry
 from skillopt_es.prompts import system_prompt
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.edits import apply_edits
@@ -72,7 +71,7 @@ def test_what_analysts_saw_is_not_given_the_counts_of_failure_codes() -> None:
         action="reject",
         total=9,
         failed=5,
-        codes=(("wrong_answer", ("a", "b")), ("timeout", ("c", "d", "e"))),
+        codes=(FailureCode("wrong_answer", ("a", "b")), FailureCode("timeout", ("c", "d", "e"))),
         patterns=(FailurePattern("units", 4, "the unit is missing"), FailurePattern("late", 1, "it took too long")),
         value_before=0.5,
         value_after=0.25,

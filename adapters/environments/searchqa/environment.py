@@ -52,6 +52,11 @@ class SearchQA:
         """What analysts are told about its tasks."""
         return GUIDE
 
+    @property
+    def worked(self) -> str:
+        """Each accepted answer is right; it belongs inside its tag."""
+        return "<answer>{answer}</answer>"
+
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
         parse: partial[SearchQAItem] = partial(searchqa_item, context_budget=self._options.context_budget)

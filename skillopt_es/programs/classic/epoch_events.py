@@ -21,13 +21,14 @@ from skillopt_es.projections.core import without_items
 
 
 def epoch_planned(state: ClassicState, event: EpochPlanned) -> ClassicState:
-    """An epoch begins, with an empty step buffer."""
+    """An epoch begins, with an empty step buffer but for what the first one takes over."""
     assert state.current is not None
     epoch = EpochState(
         number=event.epoch, batches=event.batches, meta_skill=event.meta_skill, first_skill=state.current.skill
     )
     step = step_after(state, epoch, state.steps_done + 1)
-    return updated(state, replace(state.program, epoch=epoch, buffer=(), step=step))
+    tried = () if state.program.epochs_done else state.program.buffer  # the first may have some of an earlier run
+    return updated(state, replace(state.program, epoch=epoch, buffer=tried, step=step))
 
 
 def _epoch(state: ClassicState) -> EpochState:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.values import Minibatch
+from skillopt_es.events.values import Minibatch, PatchSource
 
 
 @frozen
@@ -28,7 +28,7 @@ class MergeJob:
     """Several patches (or merges) into one."""
 
     merge: str
-    group: Literal["failure", "success", "final"]
+    group: Literal[PatchSource, "final"]
     level: int
     inputs: tuple[str, ...]
 

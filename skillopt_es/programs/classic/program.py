@@ -52,6 +52,7 @@ from skillopt_es.programs.classic.state import (
     Classic,
     ClassicState,
     StepState,
+    hands_on,
     initial,
     open_step,
     proposals_of,
@@ -238,6 +239,7 @@ def _stage(state: ClassicState) -> Hashable:
 CLASSIC: Program[Classic] = Program(
     name="classic",
     initial=initial,
+    hands_on=hands_on,
     evolve={
         events.RunResumed: step_events.resumed,
         events.EvidenceRetracted: epoch_events.retracted,

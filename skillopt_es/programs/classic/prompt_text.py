@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skillopt_es.engine.rollout import fenced
-from skillopt_es.events.values import FailurePattern
-from skillopt_es.programs.classic.state import BufferEntry
+from skillopt_es.events.values import BufferEntry, FailurePattern
 from skillopt_es.programs.optimizer import called, described
 
 _CAUSES = {"defect": "the skill's defect", "lapse": "a lapse: the skill has the rule"}
@@ -32,7 +31,9 @@ def buffer_section(buffer: Sequence[BufferEntry]) -> str:
         "Do not propose again what did not work; turn first to failures that are still unsolved.",
     ]
     for attempt in buffer:
-        lines.append(f"\n### Step {attempt.step}: {attempt.action.upper()}, {attempt.failed} of {attempt.total} failed")
+        earlier = " of the training before this one" if attempt.before else ""
+        came = f"{attempt.action.upper()}, {attempt.failed} of {attempt.total} failed"
+        lines.append(f"\n### Step {attempt.step}{earlier}: {came}")
         seen = _seen_in(attempt)
         if seen:
             lines.append(fenced(f"step {attempt.step}", "\n".join(seen)))
@@ -41,7 +42,7 @@ def buffer_section(buffer: Sequence[BufferEntry]) -> str:
 
 def _seen_in(attempt: BufferEntry) -> list[str]:
     """What went wrong in a step and what was tried; ids, codes and descriptions come from outside."""
-    lines = [f"- {code} ×{len(items)}: {', '.join(items)}" for code, items in attempt.codes]
+    lines = [f"- {seen.code} ×{len(seen.items)}: {', '.join(seen.items)}" for seen in attempt.codes]
     lines += [f"- an analyst saw: {_seen(pattern)}" for pattern in attempt.patterns]
     if attempt.rejected:
         lines.append(f"Rejected {called(attempt.rejected[0])} ({_why_rejected(attempt)}):")

@@ -25,26 +25,9 @@ from skillopt_es.events.catalog import (
     StepImported,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Batch, FailurePattern, Minibatch, Proposal, SkillTree
+from skillopt_es.events.values import Batch, BufferEntry, Learned, Minibatch, Proposal, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import AnyState, RunState, proposals_in
-
-
-@frozen(kw_only=True)
-class BufferEntry:
-    """One entry of the step buffer: what a step tried and what came of it; `bound`: the value after is a bound."""
-
-    step: int
-    action: str
-    total: int
-    failed: int
-    codes: tuple[tuple[str, tuple[str, ...]], ...]
-    patterns: tuple[FailurePattern, ...]
-    value_before: float | None
-    value_after: float | None
-    rejected: tuple[Proposal, ...] = ()
-    rejected_notes: tuple[str, ...] = ()
-    bound: bool = False
 
 
 @frozen(kw_only=True)
@@ -115,8 +98,15 @@ ClassicState = RunState[Classic]
 
 
 def initial(started: RunStarted) -> Classic:
-    """Before the first epoch."""
-    return Classic()
+    """Before the first epoch: with what was learned in the run that this one continues, if it continues one."""
+    learned = started.learned
+    return Classic() if learned is None else Classic(buffer=learned.tried, meta_skill=learned.meta_skill)
+
+
+def hands_on(state: ClassicState, learned: Learned) -> Learned:
+    """What a run that continues this one takes over: the last epoch's tries, and the optimizer's notes."""
+    tried = tuple(replace(each, before=True) for each in state.program.buffer)
+    return replace(learned, meta_skill=state.program.meta_skill, tried=tried)
 
 
 def beginning() -> ClassicState:

@@ -23,9 +23,8 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import REFUSED_LEAK, Measured, Proposal
+from skillopt_es.events.values import REFUSED_LEAK, BufferEntry, FailureCode, Measured, Proposal
 from skillopt_es.programs.classic.state import (
-    BufferEntry,
     ClassicState,
     StepState,
     is_train,
@@ -134,7 +133,7 @@ def _attempt(
         action=action,
         total=len(rows),
         failed=sum(len(items) for items in codes.values()),
-        codes=tuple((code, tuple(items)) for code, items in codes.items()),
+        codes=tuple(FailureCode(code, tuple(items)) for code, items in codes.items()),
         patterns=tuple(pattern for patch in step.patches.values() for pattern in patch.patterns),
         value_before=before,
         value_after=after,

@@ -8,9 +8,9 @@ from skillopt_es.engine.programs import Words
 from skillopt_es.engine.tasks import Unit
 from skillopt_es.events.catalog import Event, RunStarted
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Json, Purpose
+from skillopt_es.events.values import BufferEntry, Json, Purpose
 from skillopt_es.programs.classic import jobs
-from skillopt_es.programs.classic.state import BufferEntry, Classic, ClassicState, EpochState, StepState
+from skillopt_es.programs.classic.state import Classic, ClassicState, EpochState, StepState
 
 
 def position(state: ClassicState) -> str:
@@ -76,7 +76,7 @@ def snapshot(state: ClassicState) -> dict[str, Json]:
                 "action": attempt.action,
                 "rollouts": attempt.total or None,
                 "failed": attempt.failed if attempt.total else None,
-                "failures": {code: list(items) for code, items in attempt.codes},
+                "failures": {seen.code: list(seen.items) for seen in attempt.codes},
                 "value_before": attempt.value_before,
                 "value_after": attempt.value_after,
                 **({"bound": True} if attempt.bound else {}),
@@ -148,7 +148,8 @@ def _attempt(attempt: BufferEntry) -> str:
     failed = f"{attempt.failed} of {attempt.total} rollouts failed" if attempt.total else "rollouts unknown"
     before, after = ("-" if value is None else f"{value:.4f}" for value in (attempt.value_before, attempt.value_after))
     values = f"{before} -> {'at most ' if attempt.bound else ''}{after}"
-    return f"step {attempt.step}: {failed}; {attempt.action.replace('_', ' ')} ({values})"
+    which = " of the training before" if attempt.before else ""
+    return f"step {attempt.step}{which}: {failed}; {attempt.action.replace('_', ' ')} ({values})"
 
 
 def step(state: ClassicState) -> int | None:

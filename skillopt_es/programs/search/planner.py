@@ -79,14 +79,19 @@ def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
 
 def unsolved(state: SearchState, run: RunData) -> tuple[str, ...]:
     """The training items that nothing on the way to the current skill is known to have passed."""
-    return tuple(item for item in run.started.splits.train if not solved(state, run, item))
+    return tuple(item for item in _clean(state, run) if not solved(state, run, item))
 
 
 def outdated(state: SearchState, run: RunData) -> tuple[str, ...]:
     """The training items that an older text passed: the current one may not."""
     assert state.current is not None
     under, now = state.program.under, state.current.skill.hash
-    return tuple(item for item in run.started.splits.train if solved(state, run, item) and under[item] != now)
+    return tuple(item for item in _clean(state, run) if solved(state, run, item) and under[item] != now)
+
+
+def _clean(state: SearchState, run: RunData) -> tuple[str, ...]:
+    """The training items that do not stand in the skill with their answers."""
+    return tuple(item for item in run.started.splits.train if item not in state.program.examples)
 
 
 def drawn_batch(state: SearchState, run: RunData, seed: int) -> tuple[str, ...]:
@@ -114,8 +119,10 @@ def _step_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
     if not step.rounds:
         batch = [_batch(state, step)] if step.batch.items else []
         rollouts = measure(state, [*batch, *beside(state, run, step.place, batch)])
-        return rollouts or Decide("wager" if is_due(state, step.place) else "plan_questions")
+        return rollouts or (Decide("wager") if is_due(state, step.place) else Decide("plan_questions", reads_back=True))
     waiting = [group for group in step.asked if group.id not in step.patches]
+    if waiting and waiting[-1].kind == "examples":
+        return Decide("show_examples")
     if waiting and is_recalled(waiting[-1]):
         return Decide("recall")
     if waiting:

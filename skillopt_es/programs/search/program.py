@@ -21,6 +21,7 @@ from skillopt_es.programs.search import state as search
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
+from skillopt_es.programs.search.examples import examples_group, show_examples
 from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
 from skillopt_es.programs.search.rounds import groups_to_ask, next_tries, screened
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
@@ -40,7 +41,9 @@ def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> eve
 
 
 def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return events.MinibatchesPlanned(step=open_step(state).number, groups=groups_to_ask(state, run))
+    step, groups = open_step(state), groups_to_ask(state, run)
+    shown = examples_group(state, run, evidence) if groups and not step.rounds else ()
+    return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown))
 
 
 def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -83,7 +86,7 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
     step, current = open_step(state), state.current.skill
     rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
     watch = guard(rows, current, run, evidence)
-    leaks = {edit.id: leak for edit in edits if (leak := watch.leak(edit.content))}
+    leaks = {edit.id: leak for edit in edits if edit.source != "examples" and (leak := watch.leak(edit.content))}
     close_gaps = run.config.optimizer.close_gaps
     others = [each for each in edits if each.id not in leaks]
     candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=state.steering.pins)
@@ -168,6 +171,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "plan_step": _plan_step,
     "plan_questions": _plan_questions,
     "recall": _recall,
+    "show_examples": show_examples,
     "plan_tries": _plan_tries,
     "build_alone": _build_alone,
     "build_kept": _build_kept,

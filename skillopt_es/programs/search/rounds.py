@@ -172,7 +172,11 @@ def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[s
         return failing[:TASKS], ()
     if edit.claims and 2 * len(edit.claims) <= max(2, len(failing)):
         return edit.claims[:TASKS], ()
-    passing = [item for item in run.started.splits.train if solved(state, run, item)]
+    if group.kind == "examples":  # what stands in the text tells nothing about it
+        rows = rows_at(state, Place(group.place))
+        failing = [item for item in rows if item not in group.items and not passed(rows[item], run)]
+    shown = state.program.examples.union(group.items if group.kind == "examples" else ())
+    passing = [item for item in run.started.splits.train if solved(state, run, item) and item not in shown]
     beside = shuffled(passing, step.batch.seed)[:_BESIDE]
     return (edit.claims or shuffled(failing, step.batch.seed))[:TASKS], beside
 
@@ -235,11 +239,12 @@ def _planned(step: OpenStep, place: Place, item: str) -> int:
 def parted(state: SearchState, run: RunData, group: Minibatch) -> tuple[list[str], list[str]]:
     """The items of a group that failed, and those that passed."""
     rows = state.rollouts[group.place]
-    failing = [item for item in group.items if not _passed(rows.get(item), run)]
+    failing = [item for item in group.items if not passed(rows.get(item), run)]
     return failing, [item for item in group.items if item not in failing]
 
 
-def _passed(row: RolloutCompleted | None, run: RunData) -> bool:
+def passed(row: RolloutCompleted | None, run: RunData) -> bool:
+    """Whether a result was measured and counts as solved."""
     return row is not None and isinstance(row.outcome, Measured) and run.passes(row.outcome)
 
 
@@ -251,7 +256,7 @@ def left_over(state: SearchState, run: RunData) -> tuple[str, ...]:
     """
     step = open_step(state)
     number, rows = len(step.rounds), rows_at(state, step.place.in_batch(0))
-    failing = [item for item in step.batch.items if _measured(rows.get(item)) and not _passed(rows.get(item), run)]
+    failing = [item for item in step.batch.items if _measured(rows.get(item)) and not passed(rows.get(item), run)]
     if not number:
         return tuple(failing)
     found = {index: each for index, each in screened(state, run).items() if each.won}
@@ -298,7 +303,7 @@ def _grouped(state: SearchState, run: RunData, at: Place, items: Sequence[str], 
     groups: list[Minibatch] = []
     for index, chunk in enumerate(chunks(failing, even)):
         types = {rows[item].task_type for item in chunk}
-        passing = [item for item, row in rows.items() if _passed(row, run)]
+        passing = [item for item, row in rows.items() if passed(row, run)]
         passing.sort(key=lambda item: rows[item].task_type not in types)
         group = Minibatch(id=at.analyst(kind, index), kind="failure", place=at, items=(*chunk, *passing[:_PASSING]))
         groups += [group, *_beside(state, run, group, types)]
@@ -317,7 +322,7 @@ def _beside(state: SearchState, run: RunData, group: Minibatch, types: set[str])
             or sum(map(len, at.values())) == run.config.search.beside
         ):
             continue
-        if row.task_type and row.task_type in types and _passed(row, run):
+        if row.task_type and row.task_type in types and passed(row, run):
             at.setdefault(place, []).append(item)
     return [
         Minibatch(id=f"{group.id}-beside-{number}", kind="success", place=place, items=tuple(items))
@@ -351,7 +356,8 @@ def too_narrow(state: SearchState, run: RunData) -> dict[int, Kept]:
         few = 2 * len(told) <= len(measured.items)
         fails = bool(told) and not any(run.passes(measured.items[item]) for item in told)
         left = state.program.asked_anew.get(each.types, 0) < run.config.search.anew
-        if each.items and few and fails and left and each.edit.op != "delete":
+        rule = each.edit.op != "delete" and each.edit.source != "examples"
+        if each.items and few and fails and left and rule:
             found[index] = each
     return found
 

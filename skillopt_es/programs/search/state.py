@@ -137,13 +137,13 @@ class OpenStep:
     def beside(self, group: Minibatch) -> tuple[Minibatch, ...]:
         """Solved tasks that are shown beside a group's failing ones: they follow it."""
         at = self.groups.index(group) + 1
-        until = next((n for n in range(at, len(self.groups)) if self.groups[n].kind == "failure"), len(self.groups))
+        until = next((n for n in range(at, len(self.groups)) if self.groups[n].kind != "success"), len(self.groups))
         return self.groups[at:until]
 
     @property
     def asked(self) -> tuple[Minibatch, ...]:
         """What somebody answers: the groups that edits come of."""
-        return tuple(group for group in self.groups if group.kind == "failure")
+        return tuple(group for group in self.groups if group.kind != "success")
 
     def _changes_of(self, groups: tuple[Minibatch, ...]) -> tuple[Change, ...]:
         edits = [edit for group in groups for edit in self._of(group)]
@@ -174,8 +174,9 @@ class Search:
     those tasks.
 
     `kept` are the edits that are in the current skill, `saved` those to be tried again. `asked_anew` counts how often
-    another edit was asked for in the place of one, by the types of its tasks. `tries` counts the results, `calls` those
-    that they came from, and `questions` those to the optimizer.
+    another edit was asked for in the place of one, by the types of its tasks. `examples` are the items that stand in
+    the current skill, `spoiled` how often such a proposal was refused. `tries` counts the results, `calls` those that
+    they came from, and `questions` those to the optimizer.
     """
 
     step: OpenStep | None = None
@@ -187,6 +188,8 @@ class Search:
     saved: tuple[Saved, ...] = ()
     asked_anew: Mapping[frozenset[str], int] = field(factory=dict)
     tried: tuple[Tried, ...] = ()
+    examples: frozenset[str] = frozenset()
+    spoiled: int = 0
     again: int = 0
     varied: int = 0
     fickle: frozenset[str] = frozenset()
@@ -351,7 +354,8 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     gone = [each for each in program.kept if each.edit.content.strip() not in text]
     kept = (*(each for each in program.kept if each not in gone), *new)
     state = _remembered(_with(state, program), [each.edit for each in gone], TOO_NARROW)
-    return _closed(_with(state, replace(state.program, kept=kept)))
+    shown = {name for edit in edits if edit.source == "examples" for name in step.group_of((edit,)).items}
+    return _closed(_with(state, replace(state.program, kept=kept, examples=state.program.examples | shown)))
 
 
 def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
@@ -408,9 +412,16 @@ def kept_edits(step: OpenStep) -> tuple[Edit, ...]:
 
 
 def _remembered(state: SearchState, edits: list[Edit] | tuple[Edit, ...], why: str) -> SearchState:
-    step = open_step(state)
-    new = tuple(Tried(step=step.number, edit=edit, why=why, types=_types_behind(state, step, edit)) for edit in edits)
-    return _with(state, replace(state.program, tried=(*state.program.tried, *new)[-_MOST_TRIED:]))
+    """What was refused; nobody is to find another idea in the place of examples, so those are only counted."""
+    step, program = open_step(state), state.program
+    shown = [edit for edit in edits if edit.source == "examples"]
+    new = tuple(
+        Tried(step=step.number, edit=edit, why=why, types=_types_behind(state, step, edit))
+        for edit in edits
+        if edit not in shown
+    )
+    tried, spoiled = (*program.tried, *new)[-_MOST_TRIED:], program.spoiled + len(shown)
+    return _with(state, replace(program, tried=tried, spoiled=spoiled))
 
 
 def _types_behind(state: SearchState, step: OpenStep, edit: Edit) -> frozenset[str]:

@@ -17,7 +17,7 @@ from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 from skillopt_es.replies.skill_changes import EDITS_SCHEMA, read_skill_edits
-from skillopt_es.skill.folders import files_of, ids_of, index_of, listing_of
+from skillopt_es.skill.folders import always_shown, files_of, ids_of, index_of, listing_of, skills_in
 
 
 def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
@@ -49,9 +49,9 @@ def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: Reco
 
 
 def open_now(group: Minibatch, tree: SkillTree) -> tuple[str, ...]:
-    """The skills that were open and that are still there."""
-    there = ids_of(tree)
-    return tuple(skill for skill in group.viewed if skill in there)
+    """The skills that were open or always shown, of those that are there."""
+    seen = {*group.viewed, *skills_in(always_shown(tree))}
+    return tuple(skill for skill in ids_of(tree) if skill in seen)
 
 
 def proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:

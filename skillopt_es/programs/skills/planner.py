@@ -15,8 +15,9 @@ from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
+from skillopt_es.programs.skills.parts import parted
 from skillopt_es.programs.skills.scope import narrowed
-from skillopt_es.programs.skills.state import SkillsState, Where, begun, where_of
+from skillopt_es.programs.skills.state import SkillsState, Where, begun, place_of, where_of
 from skillopt_es.projections.trust import attempts_of, support_of
 from skillopt_es.skill.folders import ids_of, listing_of
 
@@ -86,9 +87,18 @@ def _step_task(state: SkillsState, run: RunData, where: Where) -> Task:
     if not program.edits:
         broken = any(result in ("unusable", "failed") for result in results)
         return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
-    if state.built is None:
-        return Decide("build")
-    return _gate_task(state, run, where)
+    return _gate_task(state, run, where) if state.built is not None and not _part_waits(state) else _build_task(state)
+
+
+def _build_task(state: SkillsState) -> Task:
+    return Decide("build" if state.built is None else "build_kept")
+
+
+def _part_waits(state: SkillsState) -> bool:
+    """Whether it is known what stays of a refused candidate, and that is not built yet."""
+    assert state.built is not None
+    ranked = state.program.ranked
+    return ranked is not None and tuple(report.edit for report in state.built.reports) != ranked.chosen
 
 
 def _batch(state: SkillsState, where: Where) -> list[Evaluation]:
@@ -119,12 +129,17 @@ def _gate_task(state: SkillsState, run: RunData, where: Where) -> Task:
         return Decide("skip:untrusted_only")
     narrow = None if where.managing else narrowed(state, run)
     if narrow is not None:
-        return measure(state, [narrow]) or Decide("gate_candidate")
+        return measure(state, [narrow]) or _verdict(state, run, where)
     if run.config.evaluation.use_gate:
         drawing = draw_task(state, gate_run(state, run), candidate_contest(state))
     else:
-        drawing = measure(state, not_measured(state, run, [(where.place.gate, state.built.candidate)]))
-    return drawing or Decide("gate_candidate")
+        drawing = measure(state, not_measured(state, run, [(place_of(state).gate, state.built.candidate)]))
+    return drawing or _verdict(state, run, where)
+
+
+def _verdict(state: SkillsState, run: RunData, where: Where) -> Task:
+    """What is refused as a whole may have a part that stays."""
+    return Decide("gate_candidate" if where.managing or parted(state, run) is None else "part")
 
 
 def gate_run(state: SkillsState, run: RunData) -> RunData:

@@ -19,8 +19,9 @@ from skillopt_es.programs.skills.asking import ask_for_edits
 from skillopt_es.programs.skills.estimate import kind_of, plan_of
 from skillopt_es.programs.skills.evidence import groups_of
 from skillopt_es.programs.skills.managing import ask_for_changes
+from skillopt_es.programs.skills.parts import parted
 from skillopt_es.programs.skills.planner import EditJob, ManageJob, gate_run, next_task, over_cap, stop, untrusted_parts
-from skillopt_es.programs.skills.state import Skills, SkillsState, begun, where_of
+from skillopt_es.programs.skills.state import Skills, SkillsState, begun, place_of, where_of
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
 from skillopt_es.skill.leaks import LeakGuard
@@ -60,28 +61,49 @@ def _plan_management(state: SkillsState, run: RunData, evidence: RecordedTexts) 
 
 
 def _build(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return _built(state, run, evidence, state.program.edits)
+
+
+def _build_kept(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """What stays of a candidate that was refused as a whole."""
+    assert state.program.ranked is not None
+    chosen = state.program.ranked.chosen
+    return _built(state, run, evidence, tuple(edit for edit in state.program.edits if edit.id in chosen))
+
+
+def _built(state: SkillsState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
     """The folder with these edits; what copies a tried item is left out, and so is what agents could not load."""
     assert state.current is not None
     current, program = state.current.skill, state.program
     rows = [state.rollouts[place][item] for group in program.groups or () for place, item in group.attempts]
     watch = guard(rows, current, run, evidence)
-    refused = {edit.id: report for edit in program.edits if (report := _refused(edit, watch, state, run)) is not None}
+    refused = {edit.id: report for edit in edits if (report := _refused(edit, watch, state, run)) is not None}
     # Of a change all parts are applied or none.
-    broken = {edit.change for edit in program.edits if edit.id in refused and edit.change}
-    for edit in program.edits:
+    broken = {edit.change for edit in edits if edit.id in refused and edit.change}
+    for edit in edits:
         if edit.change in broken:
             refused.setdefault(edit.id, EditReport(edit.id, "skipped_with_its_change", "another part of it is refused"))
     close_gaps = run.config.optimizer.close_gaps
-    candidate, applied = apply_edits(
-        current, [edit for edit in program.edits if edit.id not in refused], close_gaps=close_gaps
-    )
+    candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in refused], close_gaps=close_gaps)
     reports = {**{each.edit: each for each in applied}, **refused}
     return events.CandidateBuilt(
         step=where_of(state).number,
         parent=current.hash,
         candidate=candidate,
-        reports=tuple(reports[edit.id] for edit in program.edits),
+        reports=tuple(reports[edit.id] for edit in edits),
         gaps_closed=close_gaps,
+    )
+
+
+def _part(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """Which changes of a refused candidate are tried by themselves, and who speaks against the others."""
+    found = parted(state, run)
+    assert found is not None
+    assert state.built is not None
+    pool = tuple(report.edit for report in state.built.reports if report.status.startswith("applied"))
+    said = "; ".join(f"{', '.join(items)} got worse with {skill} changed" for skill, items in found.against.items())
+    return events.EditsRanked(
+        step=where_of(state).number, budget=None, pool=pool, chosen=found.kept, reasoning=f"refused together: {said}"
     )
 
 
@@ -146,6 +168,8 @@ DECISIONS: Mapping[str, Decision[Skills]] = {
     "plan_groups": _plan_groups,
     "plan_management": _plan_management,
     "build": _build,
+    "build_kept": _build_kept,
+    "part": _part,
     "gate_candidate": _gate_candidate,
     "pause_for_optimizer": _pause,
     **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
@@ -223,6 +247,7 @@ _HANDLERS: Mapping[type[events.Event], Callable[..., SkillsState]] = {
     events.SkillScored: skills.scored,
     events.MinibatchesPlanned: skills.grouped,
     events.PatchProposed: skills.proposed,
+    events.EditsRanked: skills.ranked,
     events.CandidateGated: skills.gated,
     events.StepSkipped: skills.skipped,
 }
@@ -241,7 +266,7 @@ SKILLS: Program[Skills] = Program(
         )
     },
     under_way=_under_way,
-    place=lambda state: where_of(state).place,
+    place=place_of,
     doubts=untrusted_parts,
     gated_by=gate_run,
     words=Words(

@@ -15,7 +15,7 @@ from attrs import evolve
 from skillopt_es.engine.tasks import Evaluation, RunData, selection, shuffled
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
-from skillopt_es.programs.skills.state import SkillsState, where_of
+from skillopt_es.programs.skills.state import SkillsState, place_of
 from skillopt_es.skill.folders import SKILL_FILE, always_shown, index_of, skill_of, skills_in
 
 
@@ -59,7 +59,7 @@ def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:
     carried = tuple(item for item in items if item not in opens and item not in watched)
     if not carried or not opens:
         return None
-    whole = selection(run, where_of(state).place.gate, state.built.candidate)
+    whole = selection(run, place_of(state).gate, state.built.candidate)
     if _moved(state, whole, [item for item in watched if item not in opens], changed):
         return whole
     return evolve(whole, carried=carried, carried_from=current)

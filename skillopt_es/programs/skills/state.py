@@ -14,6 +14,7 @@ from attrs import field, frozen
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
+    EditsRanked,
     EpochPlanned,
     EvidenceRetracted,
     MinibatchesPlanned,
@@ -98,6 +99,7 @@ class Skills:
     epoch: EpochPlanned | None = None
     groups: tuple[Minibatch, ...] | None = None
     patches: Mapping[str, PatchProposed] = field(factory=dict)
+    ranked: EditsRanked | None = None
     waiting: tuple[Waiting, ...] = ()
     refused: Mapping[Key, tuple[Refused, ...]] = field(factory=dict)
     sightings: tuple[Sighting, ...] = ()
@@ -153,6 +155,12 @@ def where_of(state: SkillsState) -> Where:
     number, steps = state.steps_done + 1, state.started.steps_per_epoch
     epoch, index = divmod(number - 1, steps)
     return Where(number=number, epoch=epoch + 1, index=index, managing=index == steps - 1)
+
+
+def place_of(state: SkillsState) -> Place:
+    """Where the open step's candidate is judged: what stayed of a refused one has a place of its own."""
+    place = where_of(state).place
+    return place if state.program.ranked is None else place / "kept"
 
 
 def begun(state: SkillsState) -> bool:
@@ -235,6 +243,18 @@ def proposed(state: SkillsState, event: PatchProposed) -> SkillsState:
     return _with(state, replace(state.program, patches={**state.program.patches, event.patch: event}))
 
 
+def ranked(state: SkillsState, event: EditsRanked) -> SkillsState:
+    """Of a candidate that was refused as a whole some changes may stay; the others are remembered."""
+    program = replace(state.program, ranked=event)
+    edits, refused = {edit.id: edit for edit in program.edits}, dict(program.refused)
+    for name in event.pool:
+        if name not in event.chosen:
+            key = program.group_of(edits[name]).viewed
+            row = Refused(step=event.step, edit=edits[name], why="some tasks that open its skill got worse with it")
+            refused[key] = (*refused.get(key, ()), row)[-ring_of(state) :]
+    return _with(state, replace(program, refused=refused))
+
+
 def gated(state: SkillsState, event: CandidateGated) -> SkillsState:
     """The verdict ends the step: what was refused is remembered for what it was about, what was taken moves names."""
     verdict = event.verdict
@@ -274,7 +294,7 @@ def _closed(state: SkillsState, why: str) -> SkillsState:
     if where_of(state).managing:
         program = _counted_quiet(state, program)
     waiting, returns = (*program.waiting, *back), {**program.returns, **returns}
-    return _with(state, replace(program, groups=None, patches={}, waiting=waiting, returns=returns))
+    return _with(state, replace(program, groups=None, patches={}, ranked=None, waiting=waiting, returns=returns))
 
 
 def _remembering(program: Skills, built: CandidateBuilt, why: str, ring: int, *, managing: bool) -> Skills:

@@ -44,6 +44,7 @@ class Shop:
 
     raises: BaseException | None = None
     delay: float = 0.0
+    begun: Path | None = None
     asked: list[ChatRequest] = field(factory=list)
     ended: int = 0
     over_with: list[str] = field(factory=list)
@@ -51,6 +52,8 @@ class Shop:
     async def ask(self, request: ChatRequest) -> ChatReply:
         """A tool, then the answer."""
         self.asked.append(request)
+        if self.begun is not None:
+            self.begun.touch()
         await asyncio.sleep(self.delay)
         self.ended += 1
         if self.raises is not None:
@@ -125,6 +128,25 @@ def test_steps_that_an_agent_reports_come_first(tmp_path: Path) -> None:
     assert [step.kind for step in asked(agent(tmp_path, code, Shop())).steps] == ["message", "score"]
 
 
+STREAMS = (
+    CALLS
+    + """
+def answer(task):
+    said = call(task, messages=[{"role": "user", "content": "x"}], stream=True, stream_options={"include_usage": True})
+    assert said.headers["content-type"].startswith("text/event-stream"), said.headers
+    pieces = [json.loads(line[6:]) for line in said.text.splitlines() if line.startswith("data: {")]
+    assert said.text.endswith("data: [DONE]\\n\\n"), said.text
+    assert pieces[-1]["usage"]["total_tokens"] == 10, pieces
+    return "".join(each["delta"].get("content") or "" for piece in pieces for each in piece["choices"])
+"""
+)
+
+
+def test_an_answer_may_be_streamed(tmp_path: Path) -> None:
+    """In one piece: it is journaled before anybody sees it."""
+    assert asked(agent(tmp_path, STREAMS, Shop())).text == "green"
+
+
 TRIES = """
 def answer(task):
     said = []
@@ -188,6 +210,15 @@ def answer(task):
     assert asked(agent(tmp_path, code, Shop(raises=failure))).text == f"{status} false {failure.message}"
 
 
+def test_an_agent_that_crashes_over_a_call_is_not_alone_in_it(tmp_path: Path) -> None:
+    """Its own words seldom say what was wrong with the model."""
+    code = CALLS + "\ndef answer(task): call(task, messages=[{'role': 'user', 'content': 'x'}]).raise_for_status()\n"
+    with pytest.raises(CallFailed) as crash:
+        asked(agent(tmp_path, code, Shop(raises=CallFailed("server", "nobody is there"))))
+    assert crash.value.kind == "crash"
+    assert crash.value.message.endswith("; a call of small had failed: nobody is there")
+
+
 PAUSES: list[Callable[[], BaseException]] = [NotStarted, lambda: BackendError("the key is refused", kind="auth")]
 
 
@@ -226,9 +257,21 @@ def test_a_program_is_killed_when_a_call_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_call_that_has_begun_ends_before_its_attempt_does(tmp_path: Path) -> None:
-    """Also when its agent is late: it is paid for, and must be journaled."""
-    shop = Shop(delay=0.3)
-    code = CALLS + "\ndef answer(task): return call(task, messages=[{'role': 'user', 'content': 'x'}]).text\n"
-    with pytest.raises(CallFailed) as late:
-        asked(agent(tmp_path, code, shop, timeout_seconds=0.1))
-    assert (late.value.kind, shop.ended) == ("timeout", 1)
+    """Also when its agent does not wait for it: it is paid for, and must be journaled."""
+    shop = Shop(delay=0.2, begun=tmp_path / "begun")
+    code = (
+        CALLS
+        + f"""
+import threading, time
+from pathlib import Path
+
+def answer(task):
+    asked = dict(messages=[{{"role": "user", "content": "x"}}])
+    threading.Thread(target=call, args=(task,), kwargs=asked, daemon=True).start()
+    while not Path({str(tmp_path / "begun")!r}).exists():
+        time.sleep(0.005)
+    return "done"
+"""
+    )
+    assert asked(agent(tmp_path, code, shop)).text == "done"
+    assert shop.ended == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,14 +15,16 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve, field
-from support.logs import events_of
-from support.project import Project, plain_config
+from support.desk import Desk
+from support.logs import call_slots, events_of
+from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config, request_ids
 from support.ray_cluster import SEAT, Nodes, cluster, kill_a_worker
 
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import BackendError
-from skillopt_es.events.catalog import RunPaused
+from skillopt_es.events.catalog import RolloutCompleted, RunCompleted, RunPaused
+from skillopt_es.events.values import Failed, Measured
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import Executor
 from skillopt_es.sessions.session import start
@@ -100,13 +103,14 @@ def test_workers_and_nodes_may_die(tmp_path: Path, project: Project, nodes: Node
     """At random, while it runs: the same log, and no item with a 0 that it did not earn."""
     config = settings(project, nodes)
     local = trained(config, tmp_path / "here" / "run", here)
-    for number in range(ROUNDS):
+    number, total = 0, Counter[str]()
+    while number < ROUNDS or not total["worker"]:  # a run may be over before anything was killed
         nodes.add(2 - nodes.spare)
         killed = Killed(nodes, random.Random(number))
         with killed.while_it_runs():
             there = trained(config, tmp_path / f"there-{number}" / "run", patient)
+        number, total = number + 1, total + killed.counts
         print(number, killed.counts)
-        assert killed.counts.total()
         assert head(there) == head(local)
         assert same(there, local)
 
@@ -125,7 +129,7 @@ class Killed:
         over = threading.Event()
 
         def disturb() -> None:
-            while not over.wait(0.2 + 0.6 * self.draw.random()):
+            while not over.wait(0.3 + self.draw.random()):
                 if not self.counts["node"] and self.draw.random() < 0.15:
                     self.counts["node"] += self.nodes.lose(self.draw)
                 else:
@@ -138,6 +142,76 @@ class Killed:
         finally:
             over.set()
             trouble.join()
+
+
+def test_an_item_that_kills_its_workers_is_not_measured(tmp_path: Path, nodes: Nodes) -> None:
+    """A grader that takes its worker along, twice: that item has no score, and the run goes on."""
+    project = Project(tmp_path / "project", plain_config("")).set(
+        model={"backend": "simulated", "api_key_env": ""},
+        train={"num_epochs": 1},
+        env={"grader": "python:grader.py:grade"},
+    )
+    item = project.rows[0]["id"]
+    (project.folder / "grader.py").write_text(DEADLY.format(item=item))
+    there = trained(settings(project, nodes), tmp_path / "there" / "run", open_executor)
+    tried = [event for event in events_of(there) if isinstance(event, RolloutCompleted) and event.item == item]
+    assert tried
+    assert {event.outcome for event in tried} == {Failed("worker", "2 workers died while they tried it")}
+    assert isinstance(events_of(there)[-1], RunCompleted)
+
+
+DEADLY = """
+import os, signal
+from pathlib import Path
+
+def grade(answer, item):
+    above = os.getpid() if item["id"] == {item!r} else 0
+    while above > 1:
+        process = Path("/proc") / str(above)
+        if (process / "cmdline").read_bytes().startswith(b"ray::_Worker"):
+            os.kill(above, signal.SIGKILL)
+        above = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    return answer.strip() == item["expected"]
+"""
+
+
+def test_a_worker_has_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though Ray was started by a process that has one: not in its environment, nor where the system shows that."""
+    monkeypatch.setenv(KEY_NAME, KEY)
+    project = Project(tmp_path / "project", plain_config("")).set(
+        model={"backend": "simulated", "api_key_env": KEY_NAME},
+        train={"num_epochs": 1},
+        env={"grader": "python:grader.py:grade"},
+    )
+    (project.folder / "grader.py").write_text(CURIOUS.format(name=KEY_NAME, key=KEY))
+    with cluster(1) as own:
+        there = trained(settings(project, own), tmp_path / "there" / "run", open_executor)
+    tried = [event for event in events_of(there) if isinstance(event, RolloutCompleted)]
+    assert {event.outcome for event in tried} == {Measured(1.0, 1.0)}
+
+
+CURIOUS = """
+import os
+
+def grade(answer, item):
+    return {name!r} not in os.environ and {key!r}.encode() not in open("/proc/self/environ", "rb").read()
+"""
+
+
+def test_a_full_object_store_pauses_the_run(
+    tmp_path: Path, project: Project, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to do about it."""
+    import ray
+
+    def full(value: object) -> object:
+        raise ray.exceptions.ObjectStoreFullError("no room")
+
+    monkeypatch.setattr(ray, "put", full)
+    with pytest.raises(BackendError, match="has no room left in its object store: no room") as raised:
+        trained(settings(project, nodes), tmp_path / "there" / "run", open_executor)
+    assert "--object-store-memory" in raised.value.hint
+    assert isinstance(events_of(tmp_path / "there" / "run")[-1], RunPaused)
 
 
 def patient(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
@@ -158,3 +232,36 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, project: Project, n
     last = events_of(tmp_path / "there" / "run")[-1]
     assert isinstance(last, RunPaused)
     assert last.reason == "error"
+
+
+@pytest.mark.parametrize("disturbed", ["head", "writer", "interrupt"])
+def test_a_run_that_is_stopped_is_continued_anywhere(tmp_path: Path, disturbed: str) -> None:
+    """Its cluster is lost, its process is killed, or somebody types Ctrl-C: it goes on, here without a cluster."""
+    endpoint = Endpoint(
+        delay=1.0 if disturbed == "head" else 0.1
+    )  # workers that are there go on for a while without it
+    with endpoint.server, cluster(1) as made:
+        project = Project(tmp_path, plain_config(endpoint.base_url)).set(train={"num_epochs": 1})
+        desk = Desk(tmp_path, {KEY_NAME: KEY, "PYTHONWARNINGS": "ignore"})
+        own = [f"ray.address={made.address}", "ray.cpus=0", f'ray.resources={{"{SEAT}": 1}}', "env.workers=2"]
+        words = [word for each in ("env.executor=ray", *own) for word in ("--set", each)]
+        with desk.start("run", "config.yaml", "--run", "one", "--quiet", *words) as running:
+            running.until(lambda: len(endpoint.server.requests) > 10)
+            if disturbed == "head":
+                made.lose_head()
+                done = running.wait()
+                assert done.code == 1
+                assert "the head of the Ray cluster" in done.err
+            elif disturbed == "writer":
+                running.kill()
+            else:
+                running.send(signal.SIGINT)
+                assert running.wait().code == 130
+        endpoint.delay = 0.0
+        if disturbed != "writer":
+            assert isinstance(events_of(project.run_folder())[-1], RunPaused)
+        recorded, asked = request_ids(call_slots(project.run_folder())), endpoint.asked
+        done = desk.run("resume", "one", "--quiet", "--set", "env.executor=local")
+        assert done.code == 0, done.err
+        assert not (endpoint.asked - asked) & recorded, "a recorded call was made again"
+        assert verify(project.run_folder()).ok

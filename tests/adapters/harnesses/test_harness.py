@@ -87,6 +87,16 @@ def test_a_skill_with_a_name_of_its_own_keeps_it(any_agent: InstalledAgent) -> N
     assert run["files"] == [f"{AGENTS[any_agent.name]().skills}/fruit-names/SKILL.md"]
 
 
+def test_a_folder_of_skills_lies_where_the_agent_looks_for_skills(any_agent: InstalledAgent) -> None:
+    """Each in its own folder, as it is; the prompt names none of them, for the agent finds them itself."""
+    tree = SkillTree({"dates/SKILL.md": "d", "money/SKILL.md": "m", "money/references/codes.md": "EUR"}, main="")
+    asked(any_agent, question(messages=(Message("user", "kind: apple"),), skill=tree))
+    [run] = any_agent.runs
+    place = AGENTS[any_agent.name]().skills
+    assert run["files"] == [f"{place}/{path}" for path in tree.files]
+    assert "money" not in run["prompt"]
+
+
 def test_without_a_skill_the_workspace_is_empty(any_agent: InstalledAgent) -> None:
     """A blank skill is none."""
     asked(any_agent, question(messages=(Message("user", "kind: apple"),), skill=SkillTree({"SKILL.md": " \n"})))

@@ -89,6 +89,7 @@ def searched(
         "env": {"name": "tasks", "data_path": str(folder / "tasks.jsonl"), "split_mode": "field"},
         "train": {"program": program, "num_epochs": 9, "batch_size": 8},
         "evaluation": {"eval_test": False},
+        "search": {"examples": "off"},  # they have tests of their own
     }
     config["env"]["skill_init"] = str(folder / "SKILL.md")
     optimizer = teacher(claims=True) if teach is None else teach

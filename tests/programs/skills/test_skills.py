@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import skill_world as world
-from support.skill_world import create, of_type, trained
+from support.skill_world import create, managing, of_type, trained
 from support.skills import skill
 
 import skillopt_es as so
@@ -152,18 +152,6 @@ def test_a_refused_update_is_told_when_the_same_skills_are_asked_about_again(tmp
     assert max(map(len, told)) == 2
     assert all(numbers == sorted(numbers, key=int, reverse=True) for numbers in told)
     assert run.skill("current").files == {"apple-tasks/SKILL.md": apple}
-
-
-def managing(*answers: dict[str, object]) -> world.Answer:
-    """A teacher who gives these answers at the ends of epochs, one after another, and proposes nothing else."""
-    left = list(answers)
-
-    def answer(request: so.ChatRequest) -> str:
-        if request.stage == "meta_skill":
-            return json.dumps({"changes": [left.pop(0)] if left else []})
-        return '{"edits": []}'
-
-    return answer
 
 
 BOTH = {

@@ -1,0 +1,1 @@
+"""Conversations that coding agents keep on this machine, read and never written."""

@@ -1,0 +1,1 @@
+"""From conversations with coding agents to tasks that a person has kept."""

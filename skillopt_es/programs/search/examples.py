@@ -1,0 +1,150 @@
+"""
+Worked examples: training items with their right answers, proposed as an edit of the skill without asking anybody.
+
+They are screened and gated like any edit. Items that stand in the skill tell nothing about it any more, so they are in
+no later batch. What an item of validation or test asks as well is never shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from skillopt_es.engine.rollout import RecordedTexts, Trajectory, unpacked
+from skillopt_es.engine.tasks import RunData, shuffled
+from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Edit, Minibatch
+from skillopt_es.programs.search.rounds import passed, rows_at
+from skillopt_es.programs.search.state import SearchState, open_step
+
+MOST = 6
+"""Examples in one edit: as many as were enough for a small model in most tasks."""
+MOST_CHARS = 6_000
+"""Of all examples of an edit together; each may take a quarter of it."""
+MOST_REFUSED = 2
+"""After so many refusals they are not proposed again: other items would hardly do better."""
+_MOST_IN_SKILL = 12
+_TITLE = "Worked examples: tasks, and below each its right answer, as it has to be given."
+_ROLES = {"user": "task", "reply": "agent"}
+_WORD = re.compile(r"\w+")
+
+
+@frozen
+class Example:
+    """A training item as it would stand in the skill."""
+
+    item: str
+    kind: str
+    task: str
+    answer: str
+
+    @property
+    def text(self) -> str:
+        """The task, and below it the answer, both word for word."""
+        return f"{self.task}\n{self.answer}"
+
+
+def form(run: RunData) -> str:
+    """How an accepted answer looks as a right reply; empty where items must not be shown with their answers."""
+    wish = run.config.search.examples
+    if wish == "off":
+        return ""
+    return run.started.worked or ("{answer}" if wish == "on" else "")
+
+
+def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
+    """The items to show in this step; none where it is not the time for them, or nothing would be left to try."""
+    step = open_step(state)
+    at = step.place.in_batch(0)
+    rows = rows_at(state, at)
+    failing = [item for item, row in rows.items() if not passed(row, run)]
+    if not failing or not _due(state, run):
+        return ()
+    most = min(MOST, len(rows) // 2, _MOST_IN_SKILL - len(state.program.examples))
+    found = [_example(rows[item], run, evidence) for item in shuffled(tuple(rows), step.batch.seed)]
+    able = [each for each in found if each is not None and each.item not in run.started.twins]
+    # One failing item, at least, has to be left that shows whether they help.
+    spared = next(iter(shuffled(failing, step.batch.seed)))
+    chosen = chosen_of([each for each in able if each.item != spared], most)
+    if not chosen:
+        return ()
+    items = tuple(each.item for each in chosen)
+    return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=at, items=items),)
+
+
+def _due(state: SearchState, run: RunData) -> bool:
+    """In the first step, and after one that has earned nothing, while there is room and they were not refused often."""
+    assert state.best is not None
+    program = state.program
+    idle = state.steps_done > 0 and state.best.step < state.steps_done
+    tried = program.spoiled < MOST_REFUSED and len(program.examples) < _MOST_IN_SKILL
+    return bool(form(run)) and tried and (state.steps_done == 0 or idle)
+
+
+def show_examples(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
+    """The items of the group as one edit, after all that the skill says."""
+    step = open_step(state)
+    group = next(each for each in step.groups if each.kind == "examples" and each.id not in step.patches)
+    rows = rows_at(state, Place(group.place))
+    found = [_example(rows[item], run, evidence) for item in group.items]
+    texts = [each.text for each in found if each is not None]
+    edit = Edit(
+        id=f"{group.id}#1",
+        op="append",
+        content="\n\n".join([_TITLE, *texts]),
+        support=len(texts),
+        source="examples",
+        origins=(group.id,),
+        hypothesis="tasks with their right answers show what no rule says",
+    )
+    return PatchProposed(
+        patch=group.id, step=step.number, kind="examples", items=group.items, result="edits", edits=(edit,)
+    )
+
+
+def chosen_of(able: Sequence[Example], most: int) -> tuple[Example, ...]:
+    """Those that cover most: each next one of a type and an answer that few have, and least like what is there."""
+    chosen: list[Example] = []
+    left = [each for each in able if 4 * len(each.text) <= MOST_CHARS]
+    while left and len(chosen) < most:
+        best = min(left, key=lambda each: _told_already(each, chosen))
+        left.remove(best)
+        if sum(len(each.text) for each in (*chosen, best)) <= MOST_CHARS:
+            chosen.append(best)
+    return tuple(chosen)
+
+
+def _told_already(each: Example, chosen: Sequence[Example]) -> tuple[int, int, float]:
+    same_kind = sum(other.kind == each.kind for other in chosen)
+    same_answer = sum(other.answer == each.answer for other in chosen)
+    return same_kind, same_answer, max((_likeness(each.task, other.task) for other in chosen), default=0.0)
+
+
+def _likeness(one: str, other: str) -> float:
+    """The share of words that two tasks have in common."""
+    ours, theirs = set(_WORD.findall(one.casefold())), set(_WORD.findall(other.casefold()))
+    return len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
+
+
+def _example(row: RolloutCompleted, run: RunData, evidence: RecordedTexts) -> Example | None:
+    """An item as an example; None where no answer of it is known, or nobody vouches for its text."""
+    if not row.trajectory or row.trust != "trusted":
+        return None
+    trajectory = unpacked(row, evidence)
+    task = _asked(trajectory)
+    if not trajectory.answers or not task:
+        return None
+    return Example(row.item, row.task_type, task, form(run).replace("{answer}", trajectory.answers[0].strip()))
+
+
+def _asked(trajectory: Trajectory) -> str:
+    """All that was said before the agent's own reply; who said it, where there was more than one message."""
+    said = [(kind, text.strip()) for kind, text in trajectory.records if kind in _ROLES]
+    until = max((at for at, (kind, _) in enumerate(said) if kind == "reply"), default=len(said))
+    before = said[:until]
+    if len(before) < 2:
+        return "\n".join(text for _, text in before)
+    return "\n".join(f"[{_ROLES[kind]}] {text}" for kind, text in before)

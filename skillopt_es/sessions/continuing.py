@@ -1,0 +1,57 @@
+"""Training on: a new run that begins with a run's best skill, and with what its optimizer had learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.config import RunConfig, any_overrides, recorded_config
+from skillopt_es.config.places import config_folder
+from skillopt_es.engine.programs import check_allowed, fold_log, program_of
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Learned, SkillTree
+
+
+@frozen(kw_only=True)
+class Before:
+    """A run that is continued: its config as it is to be now, its best skill, and what it hands on."""
+
+    config: RunConfig
+    skill: SkillTree
+    learned: Learned
+    started: RunStarted
+
+
+def read_before(folder: Path, overrides: Sequence[str]) -> Before:
+    """What there is to continue from; raises ConfigError where nothing was measured yet, or it cannot be trained on."""
+    with EventLog.open(folder) as log:
+        state, seq = fold_log(log.read())
+        run_id = log.run.run_id
+    started = state.started
+    if started is None or state.best is None:
+        raise ConfigError(
+            f"{folder.name} has no best skill yet", hint=f"`skillopt-es resume {folder.name}` goes on with it"
+        )
+    check_allowed("resume", started, folder.name)
+    place = config_folder(started.folder, folder)
+    changed = {**state.overrides, **any_overrides(overrides)}
+    learned = program_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))
+    return Before(
+        config=recorded_config(dict(started.config), place, changed),
+        skill=state.best.skill,
+        learned=learned,
+        started=started,
+    )
+
+
+def note_of(before: Before) -> str:
+    """What the new run says of where it comes from."""
+    learned = before.learned
+    handed = [f"{len(learned.tried)} tries of its last epoch"] if learned.tried else []
+    handed += ["the optimizer's notes"] if learned.meta_skill else []
+    with_it = f", with {' and '.join(handed)}" if handed else ""
+    return f"continues {learned.run} from its best skill (event {learned.seq}){with_it}"

@@ -1,0 +1,201 @@
+"""
+The page's speed: `python tests/bench/bench_ui.py [RUNS] [EVENTS]` (300 and 100,000).
+
+First views over real loopback, served by the command as a process of its own that has read nothing yet; how long after
+its commit an event reaches an open page; memory of the server over many events; the processor that an idle page takes;
+and how long a training run takes beside an open page and without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+from bench_audit import made_log, write
+
+from skillopt_es.events.writer import RunWriter
+
+COMMAND = [sys.executable, "-m", "skillopt_es"]
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def page(directory: Path) -> Iterator[tuple[str, int]]:
+    """The page over a directory: its address without the token, and its process."""
+    words = [*COMMAND, "ui", "--port", "0", "--dir", str(directory)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        try:
+            yield child.stdout.readline().decode().partition("/?")[0], child.pid
+        finally:
+            child.send_signal(signal.SIGINT)
+
+
+def viewed(address: str, path: str) -> float:
+    """Seconds until a page is there, whole."""
+    began = time.perf_counter()
+    answer = httpx.get(f"{address}{path}", timeout=60)
+    assert answer.status_code == 200, answer.text
+    return time.perf_counter() - began
+
+
+def used(pid: int) -> tuple[float, float]:
+    """Seconds of processor and megabytes of memory."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return (int(fields[11]) + int(fields[12])) / TICK, int(resident.split()[1]) / 1024
+
+
+def first_views(folder: Path, runs: int, events: int) -> None:
+    """Many runs at once, and a very long one: by a server that sees them for the first time."""
+    one = folder / "one"
+    subprocess.run([*COMMAND, "run", "--name", "one", "--dir", str(folder), "--quiet"], check=True, capture_output=True)
+    for number in range(runs - 1):
+        shutil.copytree(one, folder / f"run-{number:04}")
+    with page(folder) as (address, _):
+        print(f"first view of {runs} runs: {viewed(address, '/'):.2f} s, again {viewed(address, '/'):.2f} s")
+    long = folder.parent / "long"
+    write(long / "made", list(made_log(events // 256)))
+    with page(long) as (address, _):
+        print(f"first view of a run of {events:,} events: {viewed(address, '/run/made'):.2f} s")
+        for name in ("step/7", "cost", "refused", "skill", "items"):
+            print(f"  its page {name}: {viewed(address, f'/run/made/{name}'):.2f} s")
+
+
+def delay(folder: Path, events: int) -> None:
+    """From an event's commit to the page, and the server's memory after the first and the last thousand."""
+    made = list(made_log(max(3, events // 250)))
+    came: dict[int, float] = {}
+    with RunWriter.create(folder / "live", run_id="live", name="live", now=lambda: datetime.now(UTC)) as writer:
+        asyncio.run(writer.append(made[:1], expected=0))
+        with page(folder) as (address, pid):
+            stop = threading.Event()
+
+            def listen() -> None:
+                live = f"{address}/run/live/stream?after=1"
+                with suppress(httpx.HTTPError), httpx.stream("GET", live, timeout=60) as answer:
+                    for line in answer.iter_lines():
+                        if line.startswith("id: "):
+                            came[int(line[4:])] = time.perf_counter()
+                        if stop.is_set():
+                            return
+
+            thread = threading.Thread(target=listen, daemon=True)
+            thread.start()
+            time.sleep(1)
+            waits, memory = [], []
+            for at in range(1, min(events, len(made)) - 20, 20):
+                asyncio.run(writer.append(made[at : at + 20], expected=at))
+                committed = time.perf_counter()
+                while at + 20 not in came:
+                    time.sleep(0.002)
+                waits.append(came[at + 20] - committed)
+                if (at - 1) % 1000 == 0:
+                    memory.append(used(pid)[1])
+            stop.set()
+            most, middle = max(waits), statistics.median(waits)
+            print(f"an event reaches an open page after {middle:.3f} s, {most:.3f} s at most of {len(waits)}")
+            print(f"memory over {len(came):,} events: {memory[1]:.0f} MB, then {memory[-1]:.0f} MB")
+            before = used(pid)[0]
+            time.sleep(20)
+            print(f"an idle page takes {100 * (used(pid)[0] - before) / 20:.2f} % of a core while the run is written")
+
+
+def idle(folder: Path) -> None:
+    """A page open over a run at rest."""
+    with page(folder) as (address, pid):
+
+        def listen() -> None:
+            with suppress(httpx.HTTPError), httpx.stream("GET", f"{address}/run/one/stream", timeout=60) as answer:
+                for _ in answer.iter_lines():
+                    pass
+
+        threading.Thread(target=listen, daemon=True).start()
+        time.sleep(3)
+        before = used(pid)[0]
+        time.sleep(20)
+        print(f"an idle page takes {100 * (used(pid)[0] - before) / 20:.2f} % of a core at rest")
+
+
+CONFIG = """
+model: {backend: simulated, optimizer: o, target_backend: "python:agent.py:answer"}
+train: {num_epochs: 3, batch_size: 12}
+env: {name: tasks, grader: exact, data_path: tasks.jsonl, split_mode: field, skill_init: SKILL.md, workers: 8}
+"""
+AGENT = """
+import asyncio
+
+async def answer(task):
+    await asyncio.sleep(0.02)
+    return "none"
+"""
+
+
+def training(folder: Path) -> None:
+    """The same run, in turns with and without a page that shows it: models that take no time, and 20 ms a call."""
+    folder.mkdir()
+    for name in ("tasks.jsonl", "SKILL.md"):
+        shutil.copy(Path(__file__).parent.parent.parent / "configs" / "demo" / name, folder)
+    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "agent.py").write_text(AGENT)
+    quick, slow = ["--set", "train.num_epochs=6"], [str(folder / "config.yaml")]
+    for title, words in (("of 24 steps, simulated models", quick), ("of 12 steps, 20 ms a call", slow)):
+        alone, beside = _in_turns(folder / words[-1].rpartition("/")[2], words)
+        print(f"a training run {title}: {alone:.2f} s alone, {beside:.2f} s beside an open page (medians of 4)")
+
+
+def _in_turns(folder: Path, more: list[str]) -> tuple[float, float]:
+    took: dict[bool, list[float]] = {True: [], False: []}
+    runs = folder.with_suffix(".runs")
+    for turn in range(8):
+        watched, name = turn % 2 == 1, f"turn-{turn}"
+        words = [*COMMAND, "run", *more, "--name", name, "--dir", str(runs), "--quiet"]
+        with page(runs) as (address, _):
+            began = time.perf_counter()
+            with subprocess.Popen(words, stdout=subprocess.DEVNULL) as child:
+                while not (runs / name / "log.db").exists():
+                    time.sleep(0.01)
+                if watched:
+                    threading.Thread(target=_watch, args=(address, name), daemon=True).start()
+                child.wait()
+            took[watched].append(time.perf_counter() - began)
+    return statistics.median(took[False]), statistics.median(took[True])
+
+
+def _watch(address: str, name: str) -> None:
+    """As a page does: listens, and looks again some time after a step is over."""
+    looked = 0.0
+    with suppress(httpx.HTTPError), httpx.stream("GET", f"{address}/run/{name}/stream", timeout=60) as answer:
+        for line in answer.iter_lines():
+            turned = line.startswith("data: ") and json.loads(line[6:]).get("turned")
+            if turned and time.perf_counter() - looked > 0.3:
+                looked = time.perf_counter()
+                httpx.get(f"{address}/run/{name}", timeout=60)
+
+
+def main(runs: int, events: int) -> None:
+    """Measures everything."""
+    with tempfile.TemporaryDirectory() as name:
+        many, live, turns = (Path(name) / each for each in ("many", "live", "turns"))
+        first_views(many, runs, events)
+        idle(many)
+        delay(live, min(events, 10_000))
+        training(turns)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300, int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)

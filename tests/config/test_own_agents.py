@@ -1,0 +1,97 @@
+"""What a config says of an agent of one's own: its name, what it is reached by, and which key it never sees."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.chat import question
+
+from skillopt_es.config import RunConfig, load_config
+from skillopt_es.errors import ConfigError
+from skillopt_es.sessions.wiring import open_model
+from skillopt_es.testing.endpoint import Endpoint, Reply
+
+KEY = "sk-of-the-provider-0123456789"
+
+
+def loaded(folder: Path, *settings: str, **model: Any) -> RunConfig:
+    """A config with this target."""
+    given = {"optimizer_backend": "simulated", "optimizer": "big", **model}
+    tree = {"model": given, "env": {"name": "tasks", "data_path": "tasks.jsonl"}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(tree))
+    return load_config(folder / "config.yaml", settings)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ({"target_backend": "python:My_Agent.py:answer"}, "My_Agent.py:answer"),
+        ({"target_backend": "command", "target_command": ["node", "agent.js"]}, "node agent.js"),
+        ({"target_backend": "command", "target_command": "node 'my agent.js'"}, "node 'my agent.js'"),
+        ({"target_backend": "http", "target_url": "http://127.0.0.1:8000/answer"}, "127.0.0.1:8000/answer"),
+        ({"target_backend": "http", "target_url": "http://h/x", "target": "shop"}, "shop"),
+    ],
+)
+def test_it_is_called_after_what_is_run(model: dict[str, Any], name: str, tmp_path: Path) -> None:
+    """No name of a model is asked for, and its files keep their capital letters."""
+    config = loaded(tmp_path, **model)
+    assert config.target_model.model == name
+    assert config.target_model.backend == model["target_backend"]
+
+
+def test_a_command_is_words_or_a_line_for_a_shell(tmp_path: Path) -> None:
+    """Nothing is run by a shell."""
+    config = loaded(tmp_path, target_backend="command", target_command="node 'my agent.js'")
+    assert config.target_model.argv == ("node", "my agent.js")
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"target_backend": "command"}, "target_command is None, but must be set"),
+        ({"target_backend": "http"}, "target_url is '', but must be set"),
+        ({"target_backend": "command", "target_command": "node 'x"}, "must be a command as for a shell"),
+        ({"target_backend": "command", "target_command": 7}, "must be a command: a list of texts"),
+        ({"target_backend": "simulated", "target": "x", "target_url": "http://h/x"}, "left out: it is for"),
+        ({"target_backend": "simulated", "target": "x", "target_gateway": "openai"}, "left out: it is for an agent"),
+        ({"target_backend": "python:a.py:f", "target_gateway": "openai"}, "model.target is '', but must be the name"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key(model: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """Before anything is opened."""
+    with pytest.raises(ConfigError, match=said):
+        loaded(tmp_path, **model)
+
+
+def test_a_key_for_both_roles_is_not_sent_to_an_agent(tmp_path: Path) -> None:
+    """It is the provider's; one that is named for the target alone is meant for it."""
+    heads: list[bytes] = []
+
+    class Listening(Endpoint):
+        async def _talk(self, reader: Any, writer: Any) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            heads.append(head)
+            body = b'"x"'
+            writer.write(b"HTTP/1.1 200 -\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
+            await writer.drain()
+
+    with Listening(lambda _: Reply()) as endpoint:
+        for name in ("api_key_env", "target_api_key_env"):
+            model = {"target_backend": "http", "target_url": f"{endpoint.url}/answer", name: "KEY"}
+            opened = open_model(loaded(tmp_path, **model), "target", {"KEY": KEY})
+            assert asyncio.run(opened.complete(question())).text == "x"
+    shared, own = heads
+    assert KEY.encode() not in shared
+    assert KEY.encode() in own
+
+
+def test_money_is_bounded_by_a_gateway_alone(tmp_path: Path) -> None:
+    """No price of an agent's name would help; with a gateway its model's is asked for."""
+    unit = ("prices.unit=USD per 1M tokens", "prices.models={big: {input: 1, output: 1}}", "budget.max_cost=5")
+    assert loaded(tmp_path, *unit, target_backend="python:a.py:f").budget.max_cost == 5
+    with pytest.raises(ConfigError, match="needs the price of every model, and small has none"):
+        loaded(tmp_path, *unit, target_backend="python:a.py:f", target_gateway="simulated", target="small")

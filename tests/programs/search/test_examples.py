@@ -1,0 +1,111 @@
+"""Worked examples: which items are shown, when, what becomes of them, and where they must not be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import skillopt_es as so
+from skillopt_es.events.catalog import CandidateGated, EditsRanked, EpochPlanned, Event, MinibatchesPlanned
+from skillopt_es.programs.search.examples import MOST, MOST_CHARS, Example, chosen_of
+
+
+def follower(request: so.ChatRequest) -> str:
+    """Does what the examples do, and knows nothing else."""
+    word = request.messages[-1].content.split()[-1]
+    return f"<{word}>" if "<w" in request.messages[0].content else word
+
+
+def deaf(request: so.ChatRequest) -> str:
+    """Learns nothing from examples."""
+    return request.messages[-1].content.split()[-1]
+
+
+def silent(request: so.ChatRequest) -> str:
+    """An optimizer without ideas."""
+    return json.dumps({"reasoning": "", "edits": []})
+
+
+def trained(folder: Path, target: so.AnswerFunction = follower, **settings: object) -> so.Run:
+    """A search that nobody helps; one training item asks what a validation item asks."""
+    rows = [
+        {"id": f"{split}{number}", "split": split, "input": f"Task w{split}{number}", "expected": f"<w{split}{number}>"}
+        for split, many in (("train", 20), ("val", 8), ("test", 2))
+        for number in range(many)
+    ]
+    rows[0] |= {"input": "Task wval0", "expected": "<wval0>"}
+    (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "SKILL.md").write_text("# Skill\n")
+    config = {
+        "env": {"name": "tasks", "data_path": str(folder / "tasks.jsonl"), "split_mode": "field"},
+        "train": {"program": "search"},
+        "evaluation": {"eval_test": False},
+        "budget": {"max_calls": 90},
+    }
+    config["env"]["skill_init"] = str(folder / "SKILL.md")
+    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=silent)
+
+
+def of_type(run: so.Run, kind: type[Event]) -> list[Event]:
+    """The events of one type."""
+    return [recorded.event for recorded in run.events([kind.__name__])]
+
+
+def shown_in(run: so.Run) -> list[tuple[str, ...]]:
+    """The items of each proposal of examples."""
+    groups = [group for event in of_type(run, MinibatchesPlanned) for group in event.groups]
+    return [group.items for group in groups if group.kind == "examples"]
+
+
+def test_examples_teach_where_nobody_has_a_rule(tmp_path: Path) -> None:
+    """They pass screen and gate like any edit, stand in the skill word for word, and are in no later batch."""
+    run = trained(tmp_path)
+    [shown] = shown_in(run)
+    assert len(shown) == MOST
+    assert "train0" not in shown, "a validation item asks the same"
+    text = run.skill("best").text
+    assert all(f"Task w{item}\n<w{item}>" in text for item in shown)
+    [verdict] = [event.verdict for event in of_type(run, CandidateGated)]
+    assert verdict.taken
+    later = [item for event in of_type(run, EpochPlanned)[1:] for batch in event.batches for item in batch.items]
+    assert later
+    assert not set(later) & set(shown)
+    [credit] = of_type(run, EditsRanked)[0].credits
+    assert credit.fixed
+    assert not set(credit.fixed) & set(shown), "what stands in the text is no evidence for it"
+
+
+def test_examples_that_do_not_help_cost_a_few_calls(tmp_path: Path) -> None:
+    """The screen drops them, no gate is asked, and after two refusals nobody tries again."""
+    run = trained(tmp_path, deaf)
+    assert len(shown_in(run)) == 2
+    assert not of_type(run, CandidateGated)
+    assert "Worked examples" not in run.skill("best").text
+
+
+@pytest.mark.parametrize("wish", ["off", False])
+def test_answers_that_must_not_be_copied_are_not_shown(tmp_path: Path, wish: object) -> None:
+    """By the config; YAML reads a plain `off` as false."""
+    assert shown_in(trained(tmp_path, **{"search.examples": wish})) == []
+
+
+def test_choice_covers_types_answers_and_unlike_tasks() -> None:
+    """Each next one is of what is there least."""
+    able = [
+        Example("a1", "a", "one red box", "x"),
+        Example("a2", "a", "one red bag", "x"),
+        Example("a3", "a", "one red cup", "y"),
+        Example("b1", "b", "one red box", "x"),
+        Example("a4", "a", "seven far lands", "x"),
+    ]
+    assert [each.item for each in chosen_of(able, 4)] == ["a1", "b1", "a3", "a4"]
+
+
+def test_what_is_too_long_is_left_out() -> None:
+    """No item takes more than a quarter of the room, and all of them stay within it."""
+    able = [Example(f"i{size}", "", "w" * size, "x") for size in (MOST_CHARS // 2, 1400, 1390, 1380, 1370, 1360)]
+    chosen = chosen_of(able, MOST)
+    assert len(chosen) == 4
+    assert sum(len(each.text) for each in chosen) <= MOST_CHARS
