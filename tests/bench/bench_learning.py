@@ -44,16 +44,10 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
 }
 """Programs of ours that are told by more than their name."""
 
-ABLATED = (
-    "search",
-    "search:search.rounds=1",
-    "search:search.draw_again=false",
-    "search:search.anew=0",
-    "search:search.backlog=false",
-    "search:search.beside=0",
-    "search:search.first_batch=24",
-)
-"""The search, and each of its levers off, one at a time."""
+ALONE = "search:search.examples=off"
+LEVERS = ("rounds=1", "draw_again=false", "anew=0", "backlog=false", "beside=0", "first_batch=24")
+ABLATED = ("search", ALONE, *(f"{ALONE}:search.{lever}" for lever in LEVERS))
+"""The search, without worked examples (no target here can follow them), and then with one more of its levers off."""
 
 
 @define
