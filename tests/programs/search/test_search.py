@@ -333,7 +333,7 @@ def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     """The tasks that it fixed alone, and how many tries it took to know."""
     run = searched(tmp_path, **{"budget.max_calls": 90})
     said = command("blame", "search", "--line", "3", "--dir", ".", cwd=tmp_path)
-    assert re.search(r"tried alone: fixed train.* in \d+ tr(y|ies)", said.out), said
+    assert re.search(r"tried alone: fixed train.* \(\d+ tr(y|ies)", said.out), said
     told = json.loads(command("blame", "search", "--line", "3", "--dir", ".", "--json", cwd=tmp_path).out)
     [line] = told["lines"]
     [credit] = line["credits"]
@@ -341,6 +341,7 @@ def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     assert set(credit["fixed"]) <= set(line["items"])
     assert "RULE" in line["text"]
     assert run.status == "completed"
+    assert "alone it fixed nothing" in command("why-not", "search", "--dir", ".", cwd=tmp_path).out
 
 
 def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:
