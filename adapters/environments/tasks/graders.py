@@ -11,6 +11,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.tasks.checks import read_checks
 from skillopt_es.adapters.environments.tasks.choices import choice, read_choices
 from skillopt_es.adapters.environments.tasks.commands import command_graders
 from skillopt_es.adapters.environments.tasks.fields import json_fields
@@ -44,6 +45,8 @@ REPORTED = "reported"
 """The grader of agents that grade themselves: it takes the score that comes with the answer."""
 JUDGE = "judge"
 """The grader that asks a model."""
+CHECKS = "checks"
+"""The grader that an item's own `checks` are for."""
 
 _BUILT_IN: Mapping[str, Callable[[Key], Grader]] = {
     "exact": exact,
@@ -100,6 +103,8 @@ class Graders:
             return REPORTED, 1.0, _reported
         if name == JUDGE:
             return JUDGE, 1.0, judge_of(raw, self._options, _own(raw, "rubric", read_rubric, self._options.rubric))
+        if name == CHECKS:
+            return CHECKS, 1.0, _checks_of(raw)
         if not isinstance(name, str) or name not in _BUILT_IN:
             raise _unknown_grader(raw, name)
         if "expected" not in raw.fields:
@@ -114,6 +119,13 @@ class Graders:
             return name, 1.0, _BUILT_IN[name](key)
         except ValueError as error:
             raise raw.refusal(f"`expected` {error}", f"correct it, or choose another grader than {name}") from error
+
+
+def _checks_of(raw: RawItem) -> Grader:
+    try:
+        return read_checks(raw.fields.get("checks"))
+    except ValueError as error:
+        raise raw.refusal(f"`checks` {error}", "docs/tasks.md lists the kinds of checks") from error
 
 
 def _part(grader: SingleGrader, weight: float, options: TaskOptions, folder: Path) -> _Part:

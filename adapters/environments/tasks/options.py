@@ -147,7 +147,19 @@ def _paths(value: Json) -> tuple[str, ...]:
     return paths
 
 
-BUILT_IN_NAMES = ("exact", "normalized", "contains", "regex", "choice", "number", "f1", "json", "reported", "judge")
+BUILT_IN_NAMES = (
+    "exact",
+    "normalized",
+    "contains",
+    "regex",
+    "choice",
+    "number",
+    "f1",
+    "json",
+    "checks",
+    "reported",
+    "judge",
+)
 _FORMS = f"one of {', '.join(BUILT_IN_NAMES)}, or python:module:function, or command:program arguments"
 
 
