@@ -128,9 +128,12 @@ async def _all(
     known = {item.id: await _expected(config, environment, item) for item in (*items, *splits.train[:_MOST_TYPES])}
     found: list[_Graded] = []
     for item in items:
-        rows = await asyncio.gather(
-            *(_graded(config, environment, item, kind, text, judge) for kind, text in _answers(item, known, judge))
-        )
+        answers = list(_answers(item, known, judge))
+        # What a grader prints is none of the caller's output; one redirection for all, as they overlap.
+        with redirect_stdout(sys.stderr):
+            rows = await asyncio.gather(
+                *(_graded(config, environment, item, kind, text, judge) for kind, text in answers)
+            )
         found += rows
         for check in _verdicts(item, rows):
             yield check
@@ -181,8 +184,7 @@ async def _graded(
 
 async def _outcome(environment: Environment, item: Item, ask: _Says) -> Outcome:
     try:
-        with redirect_stdout(sys.stderr):  # what a grader prints is none of the caller's output
-            episode = await asyncio.wait_for(environment.attempt(item, _NO_SKILL, ask, seed=0), _SECONDS)
+        episode = await asyncio.wait_for(environment.attempt(item, _NO_SKILL, ask, seed=0), _SECONDS)
     except TimeoutError:
         return Failed("grader", f"no grade came within {_SECONDS:g} seconds")
     except Exception as error:  # noqa: BLE001 - whatever somebody's environment raises is what is wrong with it

@@ -97,7 +97,7 @@ def test_a_judge_has_to_be_named(folder: Path) -> None:
 
 def test_doctor_grades_answers_before_anything_is_paid_for(folder: Path, cli: Cli) -> None:
     """The expected answer, none and a wrong one; a judge several times."""
-    file = Path("config.json")
+    file = Path("config.yaml")
     file.write_text(json.dumps(CONFIG), encoding="utf-8")
     checks = cli("doctor", file, "--grade", "--json").json["checks"]
     [said] = [check["message"] for check in checks if check["name"] == "grade"]
@@ -118,8 +118,8 @@ def test_doctor_says_what_is_wrong_with_a_grader(folder: Path, cli: Cli) -> None
     ):
         Path(f"graders{number}.py").write_text(f"def grade(row):\n    {body}\n", encoding="utf-8")
         env = {"name": "tasks", "data_path": "tasks.jsonl", "grader": f"python:graders{number}.py:grade"}
-        Path("config.json").write_text(json.dumps({**CONFIG, "env": env}), encoding="utf-8")
-        checks = cli("doctor", "config.json", "--grade", "--json").json["checks"]
+        Path("config.yaml").write_text(json.dumps({**CONFIG, "env": env}), encoding="utf-8")
+        checks = cli("doctor", "config.yaml", "--grade", "--json").json["checks"]
         assert any(c["name"] == "grade" and c["status"] == status and says in c["message"] for c in checks), checks
 
 
@@ -130,8 +130,8 @@ def test_the_noise_of_a_judge_that_wavers_is_told(folder: Path, cli: Cli) -> Non
     Path("moody.py").write_text(program, encoding="utf-8")
     moody = {"backend": "simulated", "optimizer": "o", "target": "t", "judge_backend": "python:moody.py:answer"}
     config = {**CONFIG, "model": {**moody, "judge": "m"}, "prices": {}}
-    Path("config.json").write_text(json.dumps(config), encoding="utf-8")
-    checks = cli("doctor", "config.json", "--grade", "--json").json["checks"]
+    Path("config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    checks = cli("doctor", "config.yaml", "--grade", "--json").json["checks"]
     last = [check for check in checks if check["name"] == "judge"][-1]
     assert last["status"] == "warning", checks
     assert "set evaluation.judge_noise: 0." in last["fix"]
