@@ -24,6 +24,7 @@ _BATCH = re.compile(r"b(\d+)")
 _DRAW = re.compile(r"/d(?:raw-)?(\d+)(?:/|$)")
 _ANEW = re.compile(r"d\d+|told")
 _LAST_NUMBER = re.compile(r"-(\d+)$")
+_OWN_CALL = re.compile(r"own-[0-9a-f]{16}(?:-\d+)?")
 _ITEM = "/item/"
 
 DEEPEST = 3
@@ -98,6 +99,10 @@ class Place(str):
     def turn(self, number: int) -> Place:
         """The slot of the n-th call of an item."""
         return self if number < 2 else self / f"turn-{number}"
+
+    def judged(self, number: int) -> Place:
+        """The slot of the n-th question to the judge about an item's answer."""
+        return self / f"judge-{number}"
 
     def own_call(self, digest: str, number: int) -> Place:
         """The slot of a call that an agent makes itself, by what it asks; the n-th of the same is another draw."""
@@ -220,6 +225,17 @@ class Place(str):
         """The id of the item whose call was made here."""
         escaped = self.partition(_ITEM)[2].partition("/")[0]
         return _unescaped(escaped) or None
+
+    @property
+    def is_own_call(self) -> bool:
+        """Whether an agent made this call itself, within its attempt."""
+        _, slash, last = self.partition(_ITEM)[2].rpartition("/")  # an item may be called like one
+        return bool(slash) and _OWN_CALL.fullmatch(last) is not None
+
+    @property
+    def attempt(self) -> Place | None:
+        """The slot of the attempt in which an agent made this call itself; None for any other call."""
+        return Place(self.rpartition("/")[0]) if self.is_own_call else None
 
     def starts(self, parts: int) -> str:
         """Its first so many parts."""

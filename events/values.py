@@ -12,7 +12,7 @@ from attrs import Attribute, field, frozen
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
-Role = Literal["target", "optimizer"]
+Role = Literal["target", "optimizer", "judge"]
 Stage = Literal[
     "rollout",
     "analyst",
@@ -24,6 +24,7 @@ Stage = Literal[
     "slow_update",
     "meta_skill",
     "probe",
+    "judge",
 ]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]

@@ -85,7 +85,7 @@ def prices_in(config: Mapping[str, Json]) -> Prices:
     """The prices of a config as it is recorded; it was checked when it was read."""
     section, model = _mapping(config.get("prices")), _mapping(config.get("model"))
     known = _mapping(section.get("models"))
-    named = {role: known.get(str(model.get(role))) for role in ("target", "optimizer")}
+    named = {role: known.get(str(model.get(role))) for role in ("target", "optimizer", "judge")}
     return Prices(
         currency=str(section.get("unit", "")).removesuffix(UNIT).strip(),
         by_role={role: price_in(_mapping(row)) for role, row in named.items() if row is not None},

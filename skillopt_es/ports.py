@@ -517,6 +517,15 @@ class Ask(Protocol):
 
 
 @runtime_checkable
+class AsksJudge(Protocol):
+    """An `ask` through which the run's judge can be asked, too: journaled, limited and priced like the target."""
+
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        """The judge's reply, by a JSON schema where its endpoint takes one; raises CallFailed."""
+        ...
+
+
+@runtime_checkable
 class Environment(Protocol):
     """A benchmark: items, how a skill is put before the target, and how an answer is graded."""
 
@@ -589,6 +598,21 @@ class Regrading(Protocol):
     def regrades(self) -> bool:
         """Whether answers can be graded again from the log alone. One that does not say is taken to act in a world."""
         ...
+
+
+@runtime_checkable
+class Judging(Protocol):
+    """An environment that asks the run's judge."""
+
+    @property
+    def judge_calls(self) -> int:
+        """How many questions to it one attempt needs as a rule; known once the items are loaded."""
+        ...
+
+
+def judge_calls(environment: Environment) -> int:
+    """How many questions to a judge one attempt needs; one that does not say asks none."""
+    return environment.judge_calls if isinstance(environment, Judging) else 0
 
 
 @runtime_checkable

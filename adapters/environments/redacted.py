@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Unpack
 
@@ -10,12 +10,13 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.errors import SkillOptError
-from skillopt_es.events.values import Failed, Outcome, SkillTree
+from skillopt_es.events.values import Failed, Json, Outcome, SkillTree
 from skillopt_es.ports import (
     Answers,
     Ask,
     Asking,
     AskOptions,
+    AsksJudge,
     CallFailed,
     ChatReply,
     Environment,
@@ -27,6 +28,7 @@ from skillopt_es.ports import (
     TrajectoryRecord,
     can_regrade,
     guide_of,
+    judge_calls,
     opens_skills,
     required,
     seen_by_code,
@@ -89,6 +91,11 @@ class RedactedEnvironment:
         """Whether the target may open skills on the way."""
         return opens_skills(self._inner)
 
+    @property
+    def judge_calls(self) -> int:
+        """How many questions to the judge one attempt needs."""
+        return judge_calls(self._inner)
+
     def seen_by_code(self, answers: Answers) -> str:
         """Why code behind its walls could read some of these."""
         return self._clean.remark(seen_by_code(self._inner, answers))
@@ -102,7 +109,7 @@ class RedactedEnvironment:
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """The same attempt; nothing that is recorded, shown or asked because of it quotes a secret."""
         with without_secrets(self._clean):
-            episode = await self._inner.attempt(item, skill, _CleanAsk(ask, self._clean), seed=seed)
+            episode = await self._inner.attempt(item, skill, _clean_ask(ask, self._clean), seed=seed)
         return _clean_episode(episode, self._clean)
 
     async def aclose(self) -> None:
@@ -122,7 +129,7 @@ class RedactedHands:
         """The same attempt, as `RedactedEnvironment` gives it."""
 
         def clean() -> Ask:
-            return _CleanAsk(asking(), self._clean)
+            return _clean_ask(asking(), self._clean)
 
         with without_secrets(self._clean):
             episode = await self._inner.attempt(item, skill, clean, seed=seed, slot=slot)
@@ -137,8 +144,25 @@ class _CleanAsk:
     clean: Redactor
 
     async def __call__(self, messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
-        told = [evolve(each, content=self.clean.reply(each.content)) for each in messages]
-        return await self.ask(told, **options)
+        return await self.ask(self.told(messages), **options)
+
+    def told(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages as they may be sent."""
+        return [evolve(each, content=self.clean.reply(each.content)) for each in messages]
+
+
+@frozen
+class _CleanJudge(_CleanAsk):
+    """The target and the judge, of whom the same holds."""
+
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        assert isinstance(self.ask, AsksJudge)
+        return await self.ask.judge(self.told(messages), max_tokens=max_tokens, schema=schema)
+
+
+def _clean_ask(ask: Ask, clean: Redactor) -> Ask:
+    """The target, with the judge where it has one."""
+    return (_CleanJudge if isinstance(ask, AsksJudge) else _CleanAsk)(ask, clean)
 
 
 def _clean_episode(episode: Episode, clean: Redactor) -> Episode:

@@ -20,7 +20,7 @@ from typing import Unpack
 from attrs import evolve, field, frozen
 
 from skillopt_es.errors import SkillOptError
-from skillopt_es.events.values import SkillTree
+from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.ports import (
     AskOptions,
     CallFailed,
@@ -62,11 +62,12 @@ class Unit:
 
 @frozen(kw_only=True)
 class Question:
-    """What the attempt asks the target; `number` counts its questions."""
+    """What the attempt asks the target; `number` counts its questions. One with a `schema` is to the judge."""
 
     number: int
     messages: tuple[Message, ...]
     options: AskOptions
+    schema: Mapping[str, Json] | None = None
 
 
 @frozen
@@ -316,6 +317,19 @@ class _NoAnswerStop(BaseException):
         self.number = number
 
 
+@frozen
+class _Asks:
+    """How an attempt asks: the target by calling it, and the judge."""
+
+    talk: _Talk
+
+    async def __call__(self, messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
+        return await self.talk.ask(messages, options)
+
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        return await self.talk.ask(messages, {"max_tokens": max_tokens}, schema)
+
+
 class _Talk:
     """One attempt and what it says; questions are answered in any order."""
 
@@ -351,7 +365,7 @@ class _Talk:
 
     async def _attempt(self, environment: Environment, item: Item, skill: SkillTree) -> None:
         try:
-            self._say(Finished(await environment.attempt(item, skill, self._ask, seed=self.unit.seed)))
+            self._say(Finished(await environment.attempt(item, skill, _Asks(self), seed=self.unit.seed)))
         except (_NoAnswer, _NoAnswerStop) as error:
             self._say(Escaped(error.number))
         except CallFailed as error:
@@ -362,12 +376,15 @@ class _Talk:
         except Exception as error:  # noqa: BLE001 -- told to the writer, which raises it
             self._say(Broke(message=f"{type(error).__name__}: {error}"))
 
-    async def _ask(self, messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
+    async def ask(
+        self, messages: Sequence[Message], options: AskOptions, schema: Mapping[str, Json] | None = None
+    ) -> ChatReply:
+        """The answer of the target, or of the judge, which the writer asks."""
         self._count += 1
         number = self._count
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._asked[number] = future
-        self._say(Question(number=number, messages=tuple(messages), options=options))
+        self._say(Question(number=number, messages=tuple(messages), options=options, schema=schema))
         answer = await future
         if isinstance(answer, ChatReply):
             return answer

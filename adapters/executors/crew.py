@@ -33,7 +33,7 @@ from skillopt_es.adapters.executors.bench import (
 )
 from skillopt_es.errors import BackendError, SkillOptError
 from skillopt_es.events.values import Failed, SkillTree
-from skillopt_es.ports import Ask, Asking, CallFailed, Episode, Item, NotStarted
+from skillopt_es.ports import Ask, Asking, AsksJudge, CallFailed, Episode, Item, NotStarted
 
 _LOOK_EVERY = 0.2
 _MOST_DEATHS = 2
@@ -68,7 +68,7 @@ class Worker(Protocol):
         ...
 
     def dismiss(self) -> None:
-        """Ends the process, at once."""
+        """Ends the process; waits for nothing."""
         ...
 
 
@@ -143,11 +143,12 @@ class Crew:
                 self._give_back(worker)
                 return episode
 
-    def close(self, *, dismiss: bool = True) -> None:
-        """Sends everybody home; without `dismiss`, nobody can be told."""
+    async def close(self) -> None:
+        """Sends everybody home."""
         for task in self._hiring:
             task.cancel()
-        for worker in self._all if dismiss else ():
+        await asyncio.gather(*self._hiring, return_exceptions=True)
+        for worker in self._all:
             worker.dismiss()
         self._all.clear()
         self._free.clear()
@@ -265,7 +266,12 @@ class _Conversation:
 
     async def _answer(self, question: Question) -> Answer:
         try:
-            return await self.ask(question.messages, **question.options)
+            if question.schema is None:
+                return await self.ask(question.messages, **question.options)
+            assert isinstance(self.ask, AsksJudge)
+            most = question.options["max_tokens"]
+            assert most is not None
+            return await self.ask.judge(question.messages, max_tokens=most, schema=question.schema)
         except CallFailed as error:
             self.raised[question.number] = error
             return FailedCall.of(error)

@@ -258,7 +258,7 @@ class _Answers:
         failed = [row for row in rows if row.call.outcome == "failed"]
         if failed:
             raise _failure(failed[-1])
-        raise _NotRecordedError("with these settings the target would have been asked something else")
+        raise _NotRecordedError(f"with these settings the {role} would have been asked something else")
 
 
 def _asked(request: RecordedRequest) -> tuple[object, object]:

@@ -16,6 +16,7 @@ from skillopt_es.config import RunConfig, load_config
 from skillopt_es.engine.call_records import read_answer, recorded_request, steps_of
 from skillopt_es.errors import CassetteMiss
 from skillopt_es.events.journal import FinishedCall
+from skillopt_es.events.places import Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Role, Split
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
@@ -117,7 +118,8 @@ class Recordings:
     def identity(self, role: Role) -> str:
         """What the cassette calls the role's model."""
         calls = (each.call for each in self.cassette.log.calls)
-        return next((call.model for call in calls if call.role == role), f"cassette {role}")
+        own = (call.model for call in calls if call.role == role and not Place(call.slot).is_own_call)
+        return next(own, f"cassette {role}")
 
     def reply(self, role: Role, request: ChatRequest) -> ChatReply:
         """The recorded answer, or the recorded failure; raises CassetteMiss where there is neither."""

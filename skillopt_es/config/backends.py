@@ -90,7 +90,7 @@ def role_backend(label: str, own: str, role: str, how: Label = PLAIN) -> str:
     both = BACKEND_NAMES.get(label.lower(), label)
     if own.lower() not in ("", "openai_chat") or (own and how.role_asked):
         return own
-    if role == "optimizer" and {label.lower(), both} & {*_FOR_THE_TARGET}:
+    if role != "target" and {label.lower(), both} & {*_FOR_THE_TARGET}:
         return "openai_chat"
     return own if own and label.lower() == "openai" and not how.written else label
 
@@ -172,6 +172,7 @@ _OF_TARGETS = (
     ("claude_code_exec", "max_thinking_tokens"),
 )
 ROLES: tuple[Role, ...] = ("optimizer", "target")
+"""The roles that every config has, and that the original knows."""
 _BY_PREFIX = tuple(f"{prefix}_{name}" for prefix, names in OWN_NAMES.items() for name in names)
 OWN_KEYS = (*_BY_PREFIX, *(f"{role}_{key}" for role in ROLES for key in _BY_PREFIX))
 
@@ -186,6 +187,11 @@ def spellings(key: str) -> tuple[str, ...]:
         for name, meant in names.items()
         if meant == ours and (prefix, name) not in _OF_TARGETS
     )
+
+
+def roles_in(model: Tree) -> tuple[Role, ...]:
+    """The roles of a config: a judge where one is named."""
+    return ROLES if is_blank(model.get("judge")) else (*ROLES, "judge")
 
 
 @frozen

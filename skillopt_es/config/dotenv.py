@@ -23,7 +23,7 @@ _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 
 def named_variables(config: RunConfig) -> tuple[str, ...]:
     """The variables that a config names because they hold a key of a model's or are for an agent."""
-    roles = (config.target_model, config.optimizer_model)
+    roles = [config.role(role) for role in config.roles]
     named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
     if any(own.backend == "azure_openai" for own in roles):
         named.append(AZURE_SECRET)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
-from skillopt_es.config.backends import OWN_KEYS, ROLES, backend_of, is_own_agent, kind_of, written
+from skillopt_es.config.backends import OWN_KEYS, backend_of, is_own_agent, kind_of, written
 from skillopt_es.config.places import is_packaged
 from skillopt_es.config.sections import (
     MODEL_KEYS,
@@ -48,6 +48,7 @@ def parse_config(tree: Tree, *, folder: Path | str, sources: Mapping[str, str] |
     config = RunConfig(
         optimizer_model=reader.role(model, "optimizer"),
         target_model=reader.role(model, "target"),
+        judge_model=reader.role(model, "judge"),
         folder=str(folder),
         resolved={**tree},
         **sections,
@@ -83,8 +84,8 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
 
 def _check_agents(config: RunConfig, reader: _Reader) -> None:
     """An agent of the user's own needs what it is reached by; nothing else has a use for that."""
-    kinds = [kind_of(config.role(role).backend) for role in ROLES if is_own_agent(config.role(role).backend)]
-    for role in ROLES:
+    kinds = [kind_of(config.role(role).backend) for role in config.roles if is_own_agent(config.role(role).backend)]
+    for role in config.roles:
         own = config.role(role)
         for key, owner, example in (("command", "command", '["node", "agent.js"]'), ("url", "http", "http://…")):
             value, name = getattr(own, key), f"model.{role}_{key}"
@@ -223,11 +224,16 @@ class _Reader:
         return parsed
 
 
+def _without_role(name: str) -> str:
+    role, _, rest = name.partition("_")
+    return rest if role in ("optimizer", "target", "judge") else name
+
+
 def plain_value(section: str, name: str, value: Json) -> Json:
     """A key's value as it is recorded: a word as a word, also where YAML reads it as true or false."""
     cls = RoleConfig if section == "model" else SECTIONS.get(section)
     known = {} if cls is None else attrs.fields_dict(cls)
-    attribute = known.get(name.removeprefix("optimizer_").removeprefix("target_") if section == "model" else name)
+    attribute = known.get(_without_role(name) if section == "model" else name)
     return value if attribute is None else _plain_word(attribute, value)
 
 
@@ -287,7 +293,7 @@ def check_priced(config: RunConfig) -> None:
     if config.budget.max_cost is None:
         return
     place = config.place("budget.max_cost")
-    for role in (config.target_model, config.optimizer_model):
+    for role in map(config.role, config.roles):
         if is_own_agent(role.backend) and not role.gateway:
             continue  # no price would help: nobody sees what it spends, which is said where models are opened
         if role.model not in config.prices.models:

@@ -174,7 +174,7 @@ def drop_unused(draft: Draft, backends: Mapping[Role, Backend]) -> None:
         if found is None or is_blank(draft.model[key]) or f"model.{key}" not in draft.sources:
             continue
         family, role = found
-        concerned = [backends[each] for each in ROLES if role in (None, each)]
+        concerned = [backend for each, backend in backends.items() if role in (None, each)]
         if any(family in backend.families for backend in concerned):
             continue
         source = draft.sources[f"model.{key}"]

@@ -318,6 +318,7 @@ class SkillsConfig:
     manage_gate_rule: GateRule
     most_changes: int = field(metadata=_limits(low=1))
     retire_after: int = field(metadata=_limits(low=0))
+    recall_loss: int | None = field(metadata=_limits(low=0))
     most_skills: int = field(metadata=_limits(low=1, high=100))
     most_listed: int = field(metadata=_limits(low=100))
 
@@ -352,6 +353,7 @@ class RunConfig:
 
     optimizer_model: RoleConfig
     target_model: RoleConfig
+    judge_model: RoleConfig
     train: TrainConfig
     gradient: GradientConfig
     optimizer: OptimizerConfig
@@ -385,7 +387,12 @@ class RunConfig:
 
     def role(self, role: Role) -> RoleConfig:
         """One role's model settings."""
-        return self.optimizer_model if role == "optimizer" else self.target_model
+        return {"optimizer": self.optimizer_model, "target": self.target_model, "judge": self.judge_model}[role]
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles that have a model; nobody has to name a judge."""
+        return ("optimizer", "target", *(("judge",) if self.judge_model.model else ()))
 
 
 SECTIONS: Mapping[str, type] = {
@@ -408,6 +415,7 @@ SHARED_ROLE_KEYS = tuple(a.name for a in attrs.fields(RoleConfig) if a.name != "
 MODEL_KEYS = (
     "optimizer",
     "target",
+    "judge",
     *SHARED_ROLE_KEYS,
-    *(f"{role}_{key}" for role in ("optimizer", "target") for key in SHARED_ROLE_KEYS),
+    *(f"{role}_{key}" for role in ("optimizer", "target", "judge") for key in SHARED_ROLE_KEYS),
 )

@@ -12,7 +12,7 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.config.backends import ROLES, Backend, found_in, written
+from skillopt_es.config.backends import ROLES, Backend, found_in, roles_in, written
 from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
 from skillopt_es.config.roles import (
     chosen_backend,
@@ -59,11 +59,12 @@ def settled(given: Given, environ: Mapping[str, str]) -> Settled:
     for role in ROLES:
         name_from_environment(draft, role, environ)
     _settle_timeout(draft)
-    backends = {role: settle_role(draft, role) for role in ROLES}
-    for role in ROLES:
+    roles = roles_in(model)
+    backends = {role: settle_role(draft, role) for role in roles}
+    for role in roles:
         drop_meaningless(draft, role, backends[role])
     drop_unused(draft, backends)
-    for role in ROLES:
+    for role in roles:
         write_backend(draft, role, backends[role])
         name_own_agent(draft, role, backends[role])
         _lower_asked(draft, role, backends[role])
@@ -80,7 +81,7 @@ def _lower_asked(draft: Draft, role: Role, backend: Backend) -> None:
     if own is None or type(own.value) is not int or own.value < 1 or draft.model.get(f"{role}_max_output_tokens"):
         return
     lowered = []
-    for section, key in _ASKED[role]:
+    for section, key in _ASKED.get(role, ()):
         values = cast(Tree, draft.tree.get(section, {}))
         asked = values.get(key)
         if type(asked) is int and asked > own.value and draft.sources.get(f"{section}.{key}") != ASKED:

@@ -38,6 +38,7 @@ class Given:
     optimizer: Model | None = None
     environment: Environment | None = None
     grader: GraderFunction | None = None
+    judge: Model | None = None
     program: Program[Any] | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -50,7 +51,7 @@ class Given:
 
     def models(self) -> Mapping[Role, Model]:
         """The models that were handed over, by role."""
-        named: Mapping[Role, Model | None] = {"target": self.target, "optimizer": self.optimizer}
+        named: Mapping[Role, Model | None] = {"target": self.target, "optimizer": self.optimizer, "judge": self.judge}
         return {role: model for role, model in named.items() if model is not None}
 
     def overrides(self) -> tuple[str, ...]:

@@ -87,11 +87,14 @@ async def atrain(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
     """`train`, for those who have an event loop of their own."""
-    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
+    given = Given(
+        target=target, optimizer=optimizer, environment=environment, grader=grader, judge=judge, program=program
+    )
     loaded = config_from(config, settings, given)
     with new_run_folder(name, stem_of(config), datetime.now(UTC), Path(runs)) as folder, _told(folder):
         await session.start(loaded, folder, watch.session(given))
@@ -108,6 +111,7 @@ def train(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
@@ -123,6 +127,7 @@ def train(
         optimizer: the model that writes the skill, likewise.
         environment: an `Environment` in place of the one that the config names.
         grader: a function from an answer and its item to a grade, for your own tasks (`env.name: tasks`).
+        judge: a model that grades, where `env.grader` is `judge`; like the others.
         program: a `Program` in place of the one that `train.program` names (docs/programs.md).
         watch: observers, warnings, and a way to end the run early.
 
@@ -148,6 +153,7 @@ def train(
             optimizer=optimizer,
             environment=environment,
             grader=grader,
+            judge=judge,
             program=program,
             watch=_also(watch, stopping),
         )
@@ -225,12 +231,15 @@ async def aresume(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
     """`resume`, for those who have an event loop of their own."""
     folder = run.folder if isinstance(run, Run) else open_run(run).folder
-    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
+    given = Given(
+        target=target, optimizer=optimizer, environment=environment, grader=grader, judge=judge, program=program
+    )
     with _told(folder):
         await session.resume(
             folder,
@@ -254,6 +263,7 @@ def resume(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
@@ -265,7 +275,8 @@ def resume(
         settings: what may change without changing a decision, such as `{"budget.max_calls": 500}`.
         ask_again: where a recorded answer is to another request, or was cut off, ask again.
         accept_loss: go on from what is left of a log whose end is missing.
-        target, optimizer, environment, grader, program: what was handed over when it began has to be handed over again.
+        target, optimizer, environment, grader, judge, program: what was handed over when it began, which has to be
+            handed over again.
         watch: as for `train`.
 
     Raises:
@@ -282,6 +293,7 @@ def resume(
             optimizer=optimizer,
             environment=environment,
             grader=grader,
+            judge=judge,
             program=program,
             watch=_also(watch, stopping),
         )
@@ -301,11 +313,12 @@ async def aevaluate(
     target: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     progress: Progress = lambda split, done, total: None,
     watch: Watch = _NOBODY,
 ) -> Evaluated:
     """`evaluate`, for those who have an event loop of their own."""
-    given = Given(target=target, environment=environment, grader=grader)
+    given = Given(target=target, environment=environment, grader=grader, judge=judge)
     loaded = config_from(config, settings, given)
     tree, notes = _skill(skill, loaded)
     request = EvaluationRequest(
@@ -345,6 +358,7 @@ def evaluate(
     target: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     progress: Progress = lambda split, done, total: None,
     watch: Watch = _NOBODY,
 ) -> Evaluated:
@@ -360,7 +374,7 @@ def evaluate(
         open_test: look at sealed test items, which the log then says for ever.
         evals: where evaluations are recorded; what was answered once is not asked again.
         progress: told the split, how many items are done, and how many there are.
-        settings, target, environment, grader, watch: as for `train`.
+        settings, target, environment, grader, judge, watch: as for `train`.
 
     """
     return _waited(
@@ -376,6 +390,7 @@ def evaluate(
             target=target,
             environment=environment,
             grader=grader,
+            judge=judge,
             progress=progress,
             watch=_also(watch, stopping),
         )
@@ -391,10 +406,13 @@ async def aestimate(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     program: Program[Any] | None = None,
 ) -> Estimate:
     """`estimate`, for those who have an event loop of their own."""
-    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
+    given = Given(
+        target=target, optimizer=optimizer, environment=environment, grader=grader, judge=judge, program=program
+    )
     loaded, directory = config_from(config, settings, given), Path(runs)
     async with open_data(loaded, given.world()) as data:
         started = run_started(loaded, data.splits, directory / "estimate")
@@ -412,13 +430,14 @@ def estimate(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    judge: Model | None = None,
     program: Program[Any] | None = None,
 ) -> Estimate:
     """
     The calls, tokens, money and time of a run, each from low to high; asks no model.
 
     Args:
-        config, settings, target, optimizer, environment, grader, program: as for `train`.
+        config, settings, target, optimizer, environment, grader, judge, program: as for `train`.
         runs: where earlier runs of the same models and data are looked for.
 
     """
@@ -431,6 +450,7 @@ def estimate(
             optimizer=optimizer,
             environment=environment,
             grader=grader,
+            judge=judge,
             program=program,
         )
     )

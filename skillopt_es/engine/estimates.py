@@ -35,6 +35,19 @@ class Part:
         return self.low == self.high
 
 
+def with_judge(parts: tuple[Part, ...], run: RunData) -> tuple[Part, ...]:
+    """The same plan with the questions to a judge about every answer, where the config names one."""
+    if not run.config.judge_model.model:
+        return parts
+    # Known without the environment, as `most_turns` is: whoever compares two answers asks in both orders.
+    each = 2 if run.config.env.options.get("compare_with") else 1
+    rollouts = [part for part in parts if part.role == "target"]
+    units, low, high = (sum(getattr(part, name) for part in rollouts) for name in ("units", "low", "high"))
+    at_once = max((part.at_once for part in rollouts), default=1)
+    judged = Part(kind="judge", role="judge", units=units, low=each * low, high=each * high, at_once=at_once)
+    return (*parts, judged)
+
+
 def most_turns(run: RunData) -> int:
     """How many calls an item may take, as far as the environment's options say."""
     options = run.config.env.options

@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, digest_of, text_digest
+from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, digest_of, text_digest
 from skillopt_es.ports import (
     AsyncCall,
     CallFailed,
@@ -190,7 +190,7 @@ class _StillCutError(Exception):
 
 class _Target:
     """
-    The target model bound to one try of a unit; its slots count the unit's own turns, those that open skills included.
+    The target and the judge bound to one try of a unit; slots count its turns, those that open skills included.
 
     `known` is what the unit has been answered in earlier tries, whose worker was lost: it is not asked twice.
     """
@@ -209,6 +209,7 @@ class _Target:
         self._calls = calls
         self._known = known
         self._turn = 0
+        self._judged = 0
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
         self.acted = False
@@ -263,15 +264,36 @@ class _Target:
                 raise _StillCutError
         return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, steps=answer.steps)
 
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        """What the judge says of the answer; its calls belong to this unit."""
+        role = self._run.config.judge_model
+        self._judged += 1
+        request = ChatRequest(
+            slot=self.slot.judged(self._judged),
+            stage="judge",
+            messages=tuple(messages),
+            max_tokens=max_tokens,
+            temperature=role.temperature,
+            effort=role.reasoning_effort,
+            schema=schema,
+            item=self._unit.item,
+        )
+        answer = await self._kept("judge", request)
+        return ChatReply(text=answer.text, finish=answer.finish)
+
     async def _ask(self, request: ChatRequest) -> Answer:
-        earlier, answer = self._known.get(request.slot, (None, None))
-        if answer is None or earlier != request:
-            answer = await self._calls.ask("target", request)
-            self._known[request.slot] = (request, answer)
-        self.made.append(answer.ref)
+        answer = await self._kept("target", request)
         self.acted = self.acted or bool(answer.steps)
         if self.shelf is not None and self.shelf.own:
             self.shelf.did(answer.steps)
+        return answer
+
+    async def _kept(self, role: Role, request: ChatRequest) -> Answer:
+        earlier, answer = self._known.get(request.slot, (None, None))
+        if answer is None or earlier != request:
+            answer = await self._calls.ask(role, request)
+            self._known[request.slot] = (request, answer)
+        self.made.append(answer.ref)
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
 

@@ -50,7 +50,8 @@ class RunData:
     @property
     def workers(self) -> Mapping[Role, int]:
         """How many calls of each role may be in flight."""
-        return {"target": self.config.env.workers, "optimizer": self.config.gradient.analyst_workers}
+        workers = self.config.env.workers
+        return {"target": workers, "optimizer": self.config.gradient.analyst_workers, "judge": workers}
 
     def passes(self, outcome: Measured) -> bool:
         """Whether a task counts as solved: the whole of it, or any part where partial ones pass."""

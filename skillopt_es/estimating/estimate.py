@@ -14,7 +14,7 @@ from attrs import frozen
 
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.counting import counted
-from skillopt_es.engine.estimates import Part
+from skillopt_es.engine.estimates import Part, with_judge
 from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.estimating.history import Calls, PastRun
@@ -26,6 +26,9 @@ _SPREAD, _LEAST_SPREAD = 1.5, 0.1
 _CHARACTERS_A_TOKEN = 4
 # Assumed where nothing was measured: tokens of a task, of a target's answer and of an optimizer's, seconds a call.
 _TASK, _ANSWER, _EPOCH_TEXT, _SECONDS = (100, 3000), (20, 1500), (150, 2500), (1.0, 20.0)
+
+# A judge reads the task, what is looked for and an answer, and says little.
+_TO_JUDGE, _JUDGED = (300, 4000), (30, 300)
 
 
 @frozen(kw_only=True)
@@ -80,7 +83,8 @@ class Estimate:
 def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
     """The estimate of a run."""
     steps, epochs = run.started.total_steps, run.config.train.num_epochs
-    parts, prices = program_of(run.started).plan(run, steps, epochs), prices_in(run.config.resolved)
+    parts = with_judge(program_of(run.started).plan(run, steps, epochs), run)
+    prices = prices_in(run.config.resolved)
     lines = tuple(_line(part, run, past, prices) for part in parts)
     costs = [line.cost for line in lines]
     seconds, time_basis = _time(parts, lines, past)
@@ -160,6 +164,8 @@ def _tokens(part: Part, run: RunData, past: Sequence[PastRun]) -> tuple[Range, R
             words = f"tokens measured in{which} {_counted(len(means))}"
             return _around(ins), _around(outs), sum(cached) / len(cached), words
     skill = len(run.started.skill.text) // _CHARACTERS_A_TOKEN
+    if part.role == "judge":
+        return _between(*_TO_JUDGE), _between(*_JUDGED), None, "tokens assumed"
     if part.role == "target":
         task, answer = _TASK, _ANSWER
     else:
@@ -173,6 +179,7 @@ def _tokens(part: Part, run: RunData, past: Sequence[PastRun]) -> tuple[Range, R
 
 _ALIKE: dict[Role, tuple[str, ...]] = {
     "target": ("baseline", "train", "gate", "comparison", "slow_gate", "final", "test"),
+    "judge": ("judge",),
     "optimizer": ("analyst", "merge", "ranking", "slow_update", "meta_skill"),
 }
 

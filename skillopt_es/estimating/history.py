@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import define, evolve, frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.estimates import Part
+from skillopt_es.engine.estimates import Part, with_judge
 from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError
@@ -127,8 +127,8 @@ def _past_run(folder: Path, planned: RunData) -> PastRun | None:
 
 
 def asked_of(config: RunConfig) -> tuple[object, ...]:
-    """What names the two models of a config and the kind of task they are asked about."""
-    roles = (config.target_model, config.optimizer_model)
+    """What names the models of a config and the kind of task they are asked about."""
+    roles = [config.role(role) for role in config.roles]
     return (config.env.name, *((role.backend, role.model, role.base_url.strip().rstrip("/")) for role in roles))
 
 
@@ -164,7 +164,7 @@ def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun
             of_kind.input += call.input_tokens
             of_kind.output += call.output_tokens
             of_kind.cached += call.cached_tokens if call.cached_tokens is not None else 0
-    parts = program.plan(run, progress.steps, max(1, progress.epochs))
+    parts = with_judge(program.plan(run, progress.steps, max(1, progress.epochs)), run)
     return PastRun(
         name=name,
         alike=alike,

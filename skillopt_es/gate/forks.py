@@ -69,6 +69,8 @@ def _against_the_start(old: RunConfig, new: RunConfig, validation_items: int) ->
 def _against_what_was_measured(old: RunConfig, new: RunConfig) -> str:
     if _answering(old.target_model) != _answering(new.target_model):
         return "the skills measured so far were measured with another target model, and cannot be compared with it"
+    if _answering(old.judge_model) != _answering(new.judge_model):
+        return "the skills measured so far were graded by another judge, and cannot be compared with it"
     if old.evaluation.sel_env_num != new.evaluation.sel_env_num:
         return "evaluation.sel_env_num: the skills measured so far were measured on other validation items"
     return ""
@@ -76,7 +78,7 @@ def _against_what_was_measured(old: RunConfig, new: RunConfig) -> str:
 
 def _deciding(config: RunConfig) -> tuple[object, ...]:
     """All of a config that decides or is asked; the rest may change at any moment."""
-    roles = (_answering(config.target_model), _answering(config.optimizer_model))
+    roles = tuple(_answering(config.role(role)) for role in config.roles)
     stages = (config.train, _without(config.gradient, _PATIENCE), _without(config.optimizer, _PATIENCE))
     return (*roles, *stages, config.search, config.evaluation, _tasks(config.env))
 

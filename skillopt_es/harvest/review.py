@@ -21,6 +21,7 @@ from skillopt_es.harvest.mining import Candidate
 
 Word = Literal["kept", "left", "open"]
 Task = dict[str, Json]
+_HEEDS = "It heeds what was said of an earlier answer"
 _CONVERTER = make_converter(forbid_extra_keys=True)
 
 
@@ -57,7 +58,7 @@ def task_of(candidate: Candidate) -> Task:
     else:
         task |= {"grader": "judge"}
     if candidate.rubric:
-        task["rubric"] = list(candidate.rubric)
+        task["rubric"] = {f"said-{number}": f"{_HEEDS}: {line}" for number, line in enumerate(candidate.rubric, 1)}
     return {**task, "trust": "untrusted"}
 
 

@@ -30,9 +30,9 @@ def environment_section(facts: Facts) -> Html:
 
 
 def _models(facts: Facts) -> Iterator[tuple[str, str]]:
-    for role in ("optimizer", "target"):
+    for role in ("optimizer", "target", "judge"):
         name = setting(facts, f"model.{role}")
-        if name is None:
+        if not name:
             continue
         backend = setting(facts, f"model.{role}_backend") or setting(facts, "model.backend")
         yield role, f"{shown(name)}{f' ({shown(backend)})' if backend else ''}"

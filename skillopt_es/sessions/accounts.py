@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO, TypeVar, cast
 
 from attrs import evolve, field, frozen, validators
 
 from skillopt_es.config import RunConfig
-from skillopt_es.config.backends import ROLES, is_own_agent
+from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.draft import ASKED
 from skillopt_es.engine.budget import (
     NOTHING,
@@ -109,7 +109,8 @@ def tariffs_of(config: RunConfig) -> dict[Role, Tariff]:
     """How each role's calls are counted."""
     prices = prices_in(config.resolved).by_role if config.budget.max_cost is not None else {}
     return {
-        role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body)) for role in ROLES
+        role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body))
+        for role in config.roles
     }
 
 
@@ -124,7 +125,7 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
     amount, unreported = NOTHING, 0
     for row in journal.read(after=inherited):
         attempts, tries = attempts_of(row.call)
-        role: Role = "target" if row.call.role == "target" else "optimizer"
+        role = cast(Role, row.call.role)
         bound = Bound(input=0, output=0)
         if silent(attempts):
             unreported += 1

@@ -22,7 +22,7 @@ from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Episode, Item, Message, Splits
+from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Episode, Item, Message, Splits, judge_calls
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.session import refusals, shared_notes, size_notes
 from skillopt_es.sessions.skills import first_skill
@@ -93,7 +93,9 @@ async def check_data(config: RunConfig, *, runs: Path, try_grader: bool) -> Asyn
             yield Check("data", "warning", note, "change env.split_mode or the data, unless this is meant")
         for check in _check_beginning(config, splits):
             yield check
-        if try_grader:
+        if try_grader and judge_calls(environment):
+            yield Check("grader", "ok", "a judge grades the answers: not tried")
+        elif try_grader:
             yield await _check_grader(environment, splits)
     finally:
         await environment.aclose()

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 from attrs import evolve, frozen
 
 from skillopt_es.config import RoleConfig, RunConfig, load_config
-from skillopt_es.config.backends import ROLES, is_own_agent
+from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.dotenv import with_dotenv
 from skillopt_es.config.draft import origins
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import checked
 from skillopt_es.events.values import Json, Role
@@ -31,7 +31,15 @@ from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.sessions.hiding import hide_answers
 from skillopt_es.sessions.trying import try_agent
-from skillopt_es.sessions.wiring import BOTH_ROLES, check_target, open_environment, open_model, provider_of
+from skillopt_es.sessions.wiring import (
+    BOTH_ROLES,
+    check_target,
+    judging_roles,
+    open_environment,
+    open_executor,
+    open_model,
+    provider_of,
+)
 from skillopt_es.version import software_version
 
 _KINDS = {"transport": "no usable reply"}
@@ -74,7 +82,7 @@ async def examine(what: Examination) -> AsyncIterator[Check]:
         yield Check("config", "warning", notice)
     for note in config.notes:
         yield Check("config", "ok", note)
-    for role in ROLES:
+    for role in config.roles:
         for each in origins(config, role):
             yield Check("setting", "ok", f"{role} {each.setting}: {each.value} ({each.where})")
     async for check in _check_config(config, what):
@@ -96,7 +104,7 @@ async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[C
 async def _check_models(
     config: RunConfig, environ: Mapping[str, str], *, runs: Path, calls: bool
 ) -> AsyncIterator[Check]:
-    """Keys, endpoints and models of both roles; without `calls` they are only opened."""
+    """Keys, endpoints and models of all roles; without `calls` they are only opened."""
     for check in _check_keys(config, environ):
         yield check
     models: dict[Role, ChatModel] = {}
@@ -104,7 +112,7 @@ async def _check_models(
         yield check
     async for check in _check_programs(config, models, runs):
         yield check
-    for check in [*await _check_target(config, models), *_check_budget(config, models)]:
+    for check in [*await _check_target(config, models), *_check_budget(config, models), *_check_executor(config)]:
         yield check
     if calls:
         async for check in _check_calls(config, models):
@@ -115,8 +123,8 @@ async def _check_models(
 
 
 def _open_all(config: RunConfig, environ: Mapping[str, str], models: dict[Role, ChatModel]) -> Iterator[Check]:
-    """Puts the models of both roles into `models`, but for those whose key is missing, which was said already."""
-    for role in BOTH_ROLES:
+    """Puts the models of all roles into `models`, but for those whose key is missing, which was said already."""
+    for role in _in_order(config):
         if _key_is_missing(config.role(role), environ):
             continue
         try:
@@ -165,6 +173,13 @@ def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterat
         yield problem("config", error)
 
 
+def _check_executor(config: RunConfig) -> Iterator[Check]:
+    try:
+        open_executor(config, lambda: False)
+    except ConfigError as error:
+        yield problem("config", error)
+
+
 def _check_thinking(config: RunConfig, role: Role) -> Iterator[Check]:
     own = config.role(role)
     special = provider_of(own.backend)
@@ -182,8 +197,12 @@ async def _check_target(config: RunConfig, models: Mapping[Role, ChatModel]) -> 
     try:
         if "target" in models:
             check_target(models["target"], environment)
+        environment.load()  # an item may name a judge by itself
+        judging_roles(config, environment)
+    except DataError:
+        return []  # was said already
     except ConfigError as error:
-        return [problem("target", error)]
+        return [problem("target" if "target" in error.message else "judge", error)]
     finally:
         await environment.aclose()
     return []
@@ -218,7 +237,7 @@ async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> Asyn
 def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check]:
     """One check for each variable that holds a key."""
     users: dict[str, list[str]] = {}
-    for role in BOTH_ROLES:
+    for role in _in_order(config):
         if _has_a_key(config.role(role)):
             users.setdefault(config.role(role).api_key_env, []).append(role)
     for name, roles in users.items():
@@ -231,6 +250,10 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
             yield Check("key", "ok", f"{who}: {name} is set")
         else:
             yield Check("key", "problem", f"{who}: the environment variable {name} is not set", f"export {name}=...")
+
+
+def _in_order(config: RunConfig) -> tuple[Role, ...]:
+    return (*BOTH_ROLES, *(role for role in config.roles if role not in BOTH_ROLES))
 
 
 def _has_a_key(role: RoleConfig) -> bool:
@@ -252,6 +275,8 @@ def _impatient(config: RunConfig, role: Role) -> RunConfig:
     # An agent is given a real task, which may take its time.
     seconds = own.timeout_seconds if is_own_agent(own.backend) else min(own.timeout_seconds, _LONGEST_WAIT)
     quick = evolve(own, attempts=min(own.attempts, 2), timeout_seconds=seconds)
+    if role == "judge":
+        return evolve(config, judge_model=quick)
     return evolve(config, target_model=quick) if role == "target" else evolve(config, optimizer_model=quick)
 
 
@@ -273,7 +298,7 @@ async def _ask_all(config: RunConfig, models: Mapping[Role, ChatModel]) -> list[
 
 async def _ask(config: RunConfig, role: Role, model: ChatModel) -> _Asked:
     own = config.role(role)
-    words = 'Reply with this JSON object: {"ready": true}' if role == "optimizer" else "Reply with one word: ready"
+    words = 'Reply with this JSON object: {"ready": true}' if role != "target" else "Reply with one word: ready"
     request = ChatRequest(
         slot=checked(role),
         stage="probe",
@@ -281,7 +306,7 @@ async def _ask(config: RunConfig, role: Role, model: ChatModel) -> _Asked:
         max_tokens=_TOKENS,
         temperature=own.temperature,
         effort=own.reasoning_effort,
-        schema=_SCHEMA if role == "optimizer" else None,
+        schema=_SCHEMA if role != "target" else None,
     )
     try:
         return _Asked(role, await model.complete(request))
@@ -311,8 +336,8 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
             yield Check(each.role, "problem", said, f"is model.{each.role} (now {own.model!r}) a chat model?")
         else:
             yield Check(each.role, "ok", f"{own.model} {_measures(each.answer)}")
-            if each.role == "optimizer" and base_url:
-                yield _structured(own, each.answer)
+            if each.role != "target" and base_url:
+                yield _structured(each.role, own, each.answer)
 
 
 def said_of(failure: CallFailed) -> str:
@@ -329,10 +354,10 @@ def _measures(reply: ChatReply) -> str:
     return f"answered in {reply.latency_ms} ms, {tokens}{cut}"
 
 
-def _structured(optimizer: RoleConfig, reply: ChatReply) -> Check:
-    """Whether the optimizer's endpoint takes a JSON schema."""
-    off = "set model.optimizer_structured_output: off"
-    if optimizer.structured_output == "off":
+def _structured(role: Role, own: RoleConfig, reply: ChatReply) -> Check:
+    """Whether the endpoint of a role that answers in JSON takes a schema."""
+    off = f"set model.{role}_structured_output: off"
+    if own.structured_output == "off":
         return Check("json", "ok", "structured output is off: replies are read as text")
     if any(each.kind == "downgrade" for each in reply.tries):
         return Check(

@@ -165,6 +165,9 @@ def evaluation_name(request: EvaluationRequest, digests: Mapping[str, str]) -> s
         "data": dict(digests),
         "seed": request.config.train.seed,
     }
+    judge = request.config.judge_model
+    if judge.model:
+        asked["judge"] = [judge.backend, judge.model, judge.base_url.strip().rstrip("/"), judge.temperature]
     digest = digest_of(json.dumps(asked, sort_keys=True, default=str).encode())
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", request.stem).strip("-._") or "eval"
     return f"{stem[:40]}-{digest[:8]}-{request.skill.hash[:8]}"

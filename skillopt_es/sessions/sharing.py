@@ -9,7 +9,6 @@ from pathlib import Path
 from attrs import evolve
 
 from skillopt_es.config import RunConfig
-from skillopt_es.config.backends import ROLES
 from skillopt_es.engine.budget import NOTHING, Amount, Bound, CutShort, Reached, Tariff, attempts_made, longest_answer
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Unanswered, Wait, may_try_again, rest
@@ -129,9 +128,9 @@ def open_shared(config: RunConfig, folder: Path, environ: Mapping[str, str]) -> 
     prices = prices_in(config.resolved).by_role
     return SharedPurse(
         Commons(Path(path), folder),
-        {role: endpoint_of(config, role) for role in ROLES},
+        {role: endpoint_of(config, role) for role in config.roles},
         {
             role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body))
-            for role in ROLES
+            for role in config.roles
         },
     )

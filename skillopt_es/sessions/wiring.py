@@ -71,6 +71,7 @@ from skillopt_es.ports import (
     RoleSettings,
     Splits,
     Workplace,
+    judge_calls,
     provided,
     required,
 )
@@ -383,8 +384,9 @@ async def open_world(
     """The models of these roles; raises ConfigError for one that cannot do, promise or be trusted with what it must."""
     models: dict[Role, ChatModel] = {}
     try:
-        for role in roles:
+        for role in (*roles, *judging_roles(data.config, data.environment)):
             models[role] = session.world.model(data.config, role)
+        session.world.executor(data.config, session.stopping)  # one that cannot be had is told before a run begins
         check_target(models["target"], data.environment)
         check_opening(skill, models["target"], data.environment)
         check_bounded(data.config, models)
@@ -395,6 +397,18 @@ async def open_world(
         # One model may serve both roles.
         for model in dict.fromkeys(models.values()):
             await model.aclose()
+
+
+def judging_roles(config: RunConfig, environment: Environment) -> tuple[Role, ...]:
+    """The judge, where answers are graded by one; raises ConfigError where the config names none."""
+    if not judge_calls(environment):
+        return ()
+    if not config.judge_model.model:
+        raise ConfigError(
+            f"{config.place('env.grader')}answers are graded by a judge, and nothing says which model that is",
+            hint="set model.judge: NAME (and model.judge_backend, where it is another one than model.backend)",
+        )
+    return ("judge",)
 
 
 def check_target(model: ChatModel, environment: Environment) -> None:

@@ -13,7 +13,6 @@ from typing import Literal, TypeVar, cast
 from attrs import fields, frozen
 
 from skillopt_es.config import RunConfig, load_config
-from skillopt_es.config.backends import ROLES
 from skillopt_es.config.files import read_yaml
 from skillopt_es.config.values import nearest
 from skillopt_es.errors import ConfigError
@@ -260,7 +259,7 @@ def _run(file: Path, setting: _Setting, name: str, seed: int | None, score: Scor
         config=str(path),
         overrides=overrides,
         digest=deciding_digest(config.resolved),
-        endpoints=tuple(dict.fromkeys(endpoint_of(config, role) for role in ROLES)),
+        endpoints=tuple(dict.fromkeys(endpoint_of(config, role) for role in config.roles)),
     )
     return run, config
 
@@ -277,7 +276,7 @@ def deciding_digest(resolved: Mapping[str, Json]) -> str:
 def _limits(read: _Reader, configs: Sequence[RunConfig]) -> dict[str, Limits]:
     """The limits of each endpoint that the runs use; `any` stands for those that are not named."""
     given = read.mapping("limits", read.tree.get("limits", {}))
-    used = list(dict.fromkeys(endpoint_of(config, role) for config in configs for role in ROLES))
+    used = list(dict.fromkeys(endpoint_of(config, role) for config in configs for role in config.roles))
     known = {name: _limit(read, name, read.mapping(f"limits.{name}", row)) for name, row in given.items()}
     strangers = [name for name in known if name not in (*used, _ANY)]
     if strangers:
@@ -309,7 +308,7 @@ def _limit(read: _Reader, name: str, row: Mapping[str, Json]) -> Limits:
 def _require_prices(read: _Reader, name: str, configs: Sequence[RunConfig]) -> None:
     for config in configs:
         prices = prices_in(config.resolved).by_role
-        for role in ROLES:
+        for role in config.roles:
             if endpoint_of(config, role) == name and role not in prices:
                 raise ConfigError(
                     f"{read.source}: limits.{name}.max_cost needs the price of every model, and "
@@ -320,7 +319,7 @@ def _require_prices(read: _Reader, name: str, configs: Sequence[RunConfig]) -> N
 
 def _require_bounded(read: _Reader, name: str, configs: Sequence[RunConfig]) -> None:
     for config in configs:
-        for role in ROLES:
+        for role in config.roles:
             provider = provider_of(config.role(role).backend)
             if endpoint_of(config, role) == name and provider is not None and provider.agent:
                 raise ConfigError(

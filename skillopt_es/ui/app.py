@@ -34,7 +34,6 @@ from skillopt_es.report.html import Child, el, note, prose
 from skillopt_es.report.page import headlines_of
 from skillopt_es.report.scores import scores_section
 from skillopt_es.report.settings import config_section, environment_section
-from skillopt_es.report.spending import spending_section
 from skillopt_es.runs.now import now_of
 from skillopt_es.runs.overview import SESSIONS
 from skillopt_es.runs.reading import Reading
@@ -42,6 +41,7 @@ from skillopt_es.runs.run_settings import settings_in
 from skillopt_es.sessions.session import recorded_settings
 from skillopt_es.ui.acting import Acts
 from skillopt_es.ui.compare_page import MOST_RUNS, Compared, compare_page
+from skillopt_es.ui.cost_page import cost_page
 from skillopt_es.ui.item_pages import event_page, item_page, items_page
 from skillopt_es.ui.refused_page import refused_page, rule_asked
 from skillopt_es.ui.run_page import (
@@ -229,9 +229,7 @@ class Pages:
     def cost(self, request: Request) -> Response:
         """Calls, tokens, money and time."""
         facts = self.facts(request, "story")
-        head = el("h1", "Cost of ", link(facts.name, "run", facts.name))
-        said = spending_section(facts) or note("Nothing of it can be read.")
-        return self.of_run(request, facts.name, "cost", part("cost-part", head, said), read=facts.read)
+        return self.of_run(request, facts.name, "cost", *cost_page(facts), read=facts.read)
 
     def config(self, request: Request) -> Response:
         """Settings and surroundings."""

@@ -55,10 +55,13 @@ async def run_stream(folder: Path, after: int) -> AsyncIterator[str]:
     """Every event after `after`, each new one as it is written, and in between what the writer is doing."""
     said: Now | None = None
     quiet = 0.0
-    yield message("state", {"written": is_written(folder)})
+    at_work: bool | None = None
     with _Tail(folder, after) as tail:
         while True:
             written = is_written(folder)
+            if written != at_work:
+                at_work = written
+                yield message("state", {"written": written})
             while new := tail.next(written=written):
                 quiet = 0.0
                 for recorded in new:

@@ -230,6 +230,17 @@ def test_a_caller_of_the_page_gets_to_a_trained_skill(caller: str, behind: Desk,
     assert behind.run("replay", "one", "--check").code == 0
 
 
+def test_an_evaluation_counts_what_its_agent_asked(behind: Desk, models: Models) -> None:
+    """Once: shown again, nothing is asked."""
+    done = behind.run("eval", "config.yaml", "--split", "test", "--json")
+    assert done.code == 0, done.err
+    [result] = done.json["splits"]
+    assert result["usage"]["output_tokens"] == 3 * models.asked.total() > 0
+    asked = models.asked.total()
+    assert behind.run("eval", "config.yaml", "--split", "test").code == 0
+    assert models.asked.total() == asked
+
+
 def test_calls_of_a_killed_attempt_are_found_again(behind: Desk, models: Models) -> None:
     """Killed between an agent's calls: what it had asked is not paid again, and all ends as if nothing had been."""
     assert behind.run("run", "config.yaml", "--run", "whole", "--quiet", "--set=env.workers=2").code == 0

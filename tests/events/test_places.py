@@ -203,6 +203,19 @@ def elsewhere(source: str) -> Iterator[int]:
             yield node.lineno
 
 
+def test_a_call_that_an_agent_makes_itself_is_told_from_its_attempt() -> None:
+    """Also where an item is called like one."""
+    attempt = Place("e1/s2/gate").of_item("own-0123456789abcdef")
+    assert not attempt.is_own_call
+    assert attempt.attempt is None
+    for number in (1, 2):
+        own = attempt.own_call("fedcba9876543210", number)
+        assert own.is_own_call
+        assert own.attempt == attempt
+        assert (own.item, own.site, own.evaluation) == ("own-0123456789abcdef", "e1/s2/gate", "e1/s2/gate")
+    assert not attempt.turn(2).is_own_call
+
+
 def test_nobody_else_writes_or_reads_a_place() -> None:
     """What a place looks like is known to one module."""
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py") if file != Path(places.__file__)]

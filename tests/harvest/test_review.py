@@ -10,6 +10,8 @@ from skillopt_es.errors import DataError
 from skillopt_es.harvest.mining import Candidate, Seen
 from skillopt_es.harvest.review import Decision, appended, kept_tasks, read_harvest, task_of
 
+HEEDS = "It heeds what was said of an earlier answer"
+
 
 def candidate(name: str, **changes: object) -> Candidate:
     """One that was asked once."""
@@ -44,7 +46,10 @@ def test_the_last_decision_holds(tmp_path: Path) -> None:
     ("changes", "grading"),
     [
         ({}, {"grader": "f1", "expected": "Done"}),
-        ({"accepted": False, "rubric": ("shorter",)}, {"grader": "judge", "rubric": ["shorter"]}),
+        (
+            {"accepted": False, "rubric": ("shorter",)},
+            {"grader": "judge", "rubric": {"said-1": f"{HEEDS}: shorter"}},
+        ),
         ({"checks": ({"check": "is_json"},)}, {"grader": "checks", "checks": [{"check": "is_json"}]}),
     ],
 )

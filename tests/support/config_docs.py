@@ -25,8 +25,9 @@ ORIGINAL_KEYS = ROOT / "tests" / "config" / "original" / "keys.txt"
 
 
 MODEL = """
-Every key of `model` but `optimizer` and `target` may be given for one role: `optimizer_base_url`, `target_temperature`.
-The names that `backend` knows are listed [below](#backends-and-benchmarks).
+Every key of `model` but `optimizer`, `target` and `judge` may be given for one role:
+`optimizer_base_url`, `target_temperature`, `judge_backend`. The names that `backend` knows
+are listed [below](#backends-and-benchmarks).
 """
 
 
@@ -52,16 +53,21 @@ def _keys(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
         yield f"### {section}\n\n| key | default | allowed | what it does |\n| --- | --- | --- | --- |\n"
         fields: Mapping[str, Any] = {field.name: field for field in attrs.fields(kind)}
         for name, default in base[section].items():
-            allowed = "text" if name in ("optimizer", "target") else described(fields[name])
+            allowed = "text" if name in ("optimizer", "target", "judge") else described(fields[name])
             yield _row(f"`{name}`", f"`{_yaml(default)}`", allowed, said[f"{section}.{name}"])
         yield MODEL if section == "model" else ""
         yield "\n"
-    yield "All other keys under `env:` are the environment's own. `tasks`: see [tasks.md](tasks.md). The others:\n\n"
+    yield "All other keys under `env:` are the environment's own; [tasks.md](tasks.md) tells those of `tasks`:\n\n"
     for name, point in registered(ENVIRONMENTS).items():
-        if name != "tasks":
-            options = attrs.fields(_options(point.load().__module__))
-            keys = ", ".join(f"`{field.name}` ({_yaml(field.default)})" for field in options)
-            yield f"- `{name}`: {keys}\n"
+        options = attrs.fields(_options(point.load().__module__))
+        keys = ", ".join(f"`{field.name}`{_default(field.default)}" for field in options)
+        yield f"- `{name}`: {keys}\n"
+
+
+def _default(value: object) -> str:
+    """A default that a config could say."""
+    plain = isinstance(value, bool | int | float | str | type(None))
+    return f" ({_yaml(value)})" if plain else ""
 
 
 def _options(package: str) -> Any:

@@ -58,6 +58,8 @@ def test_a_page_that_was_open_all_the_time_is_told_of_a_run_as_it_goes(tmp_path:
         told = []
         async for message in run_stream(tmp_path / "run", 0):
             said = parsed(message)
+            if said[1] == "state":
+                states.append(said[2]["written"])
             if said[1] == "happened":
                 told.append(said)
                 if said[2]["type"] == "RunCompleted":
@@ -65,7 +67,9 @@ def test_a_page_that_was_open_all_the_time_is_told_of_a_run_as_it_goes(tmp_path:
         await training
         return told
 
+    states: list[bool] = []
     told = asyncio.run(both())
+    assert states[0]
     with EventLog.open(tmp_path / "run") as log:
         head = log.head().seq
     assert [number for number, _, _ in told] == list(range(1, head + 1))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from string import ascii_uppercase
 
-from skillopt_es.adapters.environments.tasks.verdicts import Inline, Judge, Key, Verdict, alternatives, solved
+from skillopt_es.adapters.environments.tasks.verdicts import Grader, Inline, Key, Verdict, alternatives, solved
 from skillopt_es.adapters.environments.tasks.words import has_words, normal_form
 from skillopt_es.events.values import Json
 
@@ -34,7 +34,7 @@ def read_choices(value: Json) -> Mapping[str, str]:
     return {label.upper(): str(text) for label, text in value.items()}
 
 
-def choice(key: Key) -> Judge:
+def choice(key: Key) -> Grader:
     """Right when the answer names an expected choice, by letter or by text."""
     labels = frozenset(_expected(each, key.choices) for each in alternatives(key.expected))
     return Inline(partial(_choice, labels, key.choices))

@@ -14,7 +14,15 @@ from attrs import frozen
 
 from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.processes import run_command
-from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, shown, verdict_of
+from skillopt_es.adapters.environments.tasks.verdicts import (
+    Attempt,
+    Grader,
+    GraderError,
+    Verdict,
+    row_of,
+    shown,
+    verdict_of,
+)
 from skillopt_es.adapters.sandboxes.inside import WORK
 from skillopt_es.adapters.sandboxes.launch import MIB, Execution, Launch, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import new_sandbox, proved_problem
@@ -26,15 +34,15 @@ Fields = Mapping[str, Json]
 Run = Callable[[bytes], Awaitable[str]]
 
 
-def command_judges(command: Command, options: TaskOptions, folder: Path) -> Callable[[Fields], Judge]:
-    """Makes the judge of an item from its fields; raises ConfigError when there is no such program, or no walls."""
+def command_graders(command: Command, options: TaskOptions, folder: Path) -> Callable[[Fields], Grader]:
+    """Makes the grader of an item from its fields; raises ConfigError when there is no such program, or no walls."""
     _check_program(command.argv[0], folder)
     run = (
         confined(command.argv, options, folder)
         if options.sandbox == "confined"
         else _in_the_open(command, options, folder)
     )
-    return lambda fields: _CommandJudge(run, fields)
+    return lambda fields: _CommandGrader(run, fields)
 
 
 def _check_program(program: str, folder: Path) -> None:
@@ -66,16 +74,13 @@ async def _in_folder(argv: tuple[str, ...], folder: Path, seconds: float, stdin:
 
 
 @frozen
-class _CommandJudge:
+class _CommandGrader:
     run: Run
     fields: Fields
 
-    async def __call__(self, answer: str) -> Verdict:
+    async def __call__(self, attempt: Attempt) -> Verdict:
         """What the user's command prints."""
-        asked = self.fields["input"] if "input" in self.fields else self.fields.get("messages")
-        always = {"id": str(self.fields.get("id", "")), "input": asked, "expected": self.fields.get("expected")}
-        row = {**self.fields, **always, "answer": answer}
-        return verdict_of(_printed(await self.run(json.dumps(row).encode())))
+        return verdict_of(_printed(await self.run(json.dumps(row_of(self.fields, attempt)).encode())))
 
 
 def _printed(output: str) -> object:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from attrs import asdict
 
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.tasks.graders import JUDGE, Graders
 from skillopt_es.adapters.environments.tasks.items import TaskItem, task_item
-from skillopt_es.adapters.environments.tasks.judges import REPORTED, Judges
-from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
-from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Verdict, verdict_of
+from skillopt_es.adapters.environments.tasks.options import BuiltIn, Command, TaskOptions
+from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError, Verdict
 from skillopt_es.adapters.environments.text import last_tagged, shorten
 from skillopt_es.adapters.sandboxes.places import visible_answers
-from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.events.values import Failed, Json, Measured, SkillTree
 from skillopt_es.ports import (
     Answers,
     Ask,
@@ -41,7 +43,8 @@ class Tasks:
     def __init__(self, settings: EnvironmentSettings, options: TaskOptions) -> None:
         self._settings = settings
         self._options = options
-        self._judges = Judges(options, Path(settings.folder))
+        self._graders = Graders(options, Path(settings.folder))
+        self._judged_items = False
         self._sections = SystemPrompts(lambda section: section)
 
     @property
@@ -68,29 +71,37 @@ class Tasks:
         messages = [Message("system", system), *item.messages] if system else list(item.messages)
         reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
         records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
-        return without_answer(reply, item.task, records) or await self._graded(item, reply, records)
+        return without_answer(reply, item.task, records) or await self._graded(item, reply, records, ask)
+
+    @property
+    def judge_calls(self) -> int:
+        """How many questions to the judge one attempt needs; an item may name the judge by itself."""
+        judges = any(grader == BuiltIn(JUDGE) for grader, _ in self._options.graders)
+        once = 2 if self._options.compare_with else 1
+        return once if judges or self._judged_items else 0
 
     def seen_by_code(self, answers: Answers) -> str:
         """Why a grader behind walls could read some of these."""
-        walled = isinstance(self._options.grader, Command) and self._options.sandbox == "confined"
+        commands = any(isinstance(grader, Command) for grader, _ in self._options.graders)
+        walled = commands and self._options.sandbox == "confined"
         return visible_answers((*answers.places, *answers.around)) if walled else ""
 
     async def aclose(self) -> None:
         """Nothing to give back: a grader's process ends with its grading."""
 
     def _item(self, raw: RawItem) -> TaskItem:
-        name, judge = self._judges.of(raw)
-        return task_item(raw, grader=name, judge=judge)
+        name, grade = self._graders.of(raw)
+        self._judged_items = self._judged_items or JUDGE in name.split(" + ")
+        return task_item(raw, grader=name, grade=grade)
 
-    async def _graded(self, item: TaskItem, reply: ChatReply, records: Sequence[TrajectoryRecord]) -> Episode:
+    async def _graded(self, item: TaskItem, reply: ChatReply, records: Sequence[TrajectoryRecord], ask: Ask) -> Episode:
         tag = self._options.answer_tag
         tagged = last_tagged(reply.text, tag) if tag else None
         answer = (reply.text if tagged is None else tagged).strip()
         if not answer:
             return _episode(item, answer, records, Verdict(0.0, 0.0, "there is no answer", "no_answer"))
         try:
-            own = _reported(reply) if item.grader == REPORTED else None
-            verdict = await item.judge(answer) if own is None else own
+            verdict = await item.grade(Attempt(answer, ask, tuple(_steps(records, reply)), _reported(reply)))
         except GraderError as error:
             return _ungraded(item, answer, records, str(error))
         if tag and tagged is None and verdict.hard < 1:
@@ -99,10 +110,20 @@ class Tasks:
         return _episode(item, answer, records, verdict)
 
 
-def _reported(reply: ChatReply) -> Verdict | None:
-    """The score that an agent gave itself; None where it gave none."""
+def _reported(reply: ChatReply) -> Json:
+    """What an agent said of its own answer; None where it said nothing."""
     scores = [step.text for step in reply.steps if step.kind == "score"]
-    return verdict_of(json.loads(scores[-1])) if scores else None
+    said: Json = json.loads(scores[-1]) if scores else None
+    return said
+
+
+def _steps(records: Sequence[TrajectoryRecord], reply: ChatReply) -> Iterator[Mapping[str, Json]]:
+    """What the target saw and did, in order, its reply last."""
+    *before, last = records
+    yield from ({"kind": each.kind, "text": each.text} for each in before)
+    for step in reply.steps:
+        yield {name: value for name, value in asdict(step).items() if value is not None}
+    yield {"kind": last.kind, "text": last.text}
 
 
 def _episode(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], verdict: Verdict) -> Episode:

@@ -6,7 +6,7 @@ import json
 import re
 from functools import partial
 
-from skillopt_es.adapters.environments.tasks.verdicts import Inline, Judge, Key, Verdict, solved
+from skillopt_es.adapters.environments.tasks.verdicts import Grader, Inline, Key, Verdict, solved
 from skillopt_es.events.values import Json
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL | re.IGNORECASE)
@@ -14,7 +14,7 @@ _MAX_STARTS = 200
 _DECODER = json.JSONDecoder()
 
 
-def json_fields(key: Key) -> Judge:
+def json_fields(key: Key) -> Grader:
     """Soft is the share of expected fields that the answer's object has right; an expected list must be equal."""
     expected = key.expected
     if isinstance(expected, str):

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT
-from skillopt_es.adapters.environments.tasks.verdicts import Judge
+from skillopt_es.adapters.environments.tasks.verdicts import Grader
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Json
 from skillopt_es.ports import Message, MessageRole
@@ -19,7 +19,7 @@ _OTHER_NAMES = ("question", "prompt", "text", "instruction", "problem")
 
 @frozen(kw_only=True)
 class TaskItem:
-    """A task: its own system text, the messages that put it, and the judge of its answers."""
+    """A task: its own system text, the messages that put it, and the grader of its answers."""
 
     id: str
     task_type: str
@@ -28,7 +28,7 @@ class TaskItem:
     messages: tuple[Message, ...]
     expected: Json
     grader: str
-    judge: Judge = field(repr=False, eq=False)
+    grade: Grader = field(repr=False, eq=False)
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class TaskItem:
         return tuple(each for each in listed if isinstance(each, str))
 
 
-def task_item(raw: RawItem, *, grader: str, judge: Judge) -> TaskItem:
+def task_item(raw: RawItem, *, grader: str, grade: Grader) -> TaskItem:
     """The task in a row of the data; raises DataError for what cannot be asked."""
     kind = raw.fields.get("type", "")
     if not isinstance(kind, str):
@@ -59,7 +59,7 @@ def task_item(raw: RawItem, *, grader: str, judge: Judge) -> TaskItem:
         messages=asked,
         expected=raw.fields.get("expected"),
         grader=grader,
-        judge=judge,
+        grade=grade,
     )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from attrs import frozen
 
-from skillopt_es.adapters.environments.tasks.verdicts import Inline, Judge, Key, Tolerance, Verdict, solved
+from skillopt_es.adapters.environments.tasks.verdicts import Grader, Inline, Key, Tolerance, Verdict, solved
 from skillopt_es.events.values import Json
 
 _NUMBER = re.compile(
@@ -37,7 +37,7 @@ class Number:
         return (self.value, self.value / 100) if self.percent else (self.value,)
 
 
-def number(key: Key) -> Judge:
+def number(key: Key) -> Grader:
     """Right when the last number of the answer is within tolerance of an expected one."""
     values = key.expected if isinstance(key.expected, list) else [key.expected]
     if not values:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_number, text
+from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, positive_number, text
 from skillopt_es.adapters.environments.tasks.choices import read_choices
 from skillopt_es.adapters.environments.tasks.numbers import read_tolerance
+from skillopt_es.adapters.environments.tasks.rubrics import Criterion, read_rubric, read_weight
 from skillopt_es.adapters.environments.tasks.verdicts import Tolerance
 from skillopt_es.adapters.sandboxes.opening import Mode as SandboxMode
 from skillopt_es.events.values import Json
@@ -46,10 +47,38 @@ class GivenCode:
     function: GraderFunction
 
 
-GraderChoice = BuiltIn | PythonCode | GivenCode | Command
+SingleGrader = BuiltIn | PythonCode | GivenCode | Command
 
 
-def read_grader(value: Json) -> GraderChoice:
+@frozen
+class Several:
+    """Graders that all look at an answer, each with its share of the score."""
+
+    parts: tuple[tuple[SingleGrader, float], ...]
+
+
+GraderChoice = SingleGrader | Several
+
+
+def read_graders(value: Json) -> GraderChoice:
+    """A grader, or the list of several, each as it is or as `{grader: …, weight: 2}`."""
+    if not isinstance(value, list):
+        return read_grader(value)
+    if not value:
+        raise ValueError("must name a grader, or several")
+    return Several(tuple(_weighted(each) for each in value))
+
+
+def _weighted(value: Json) -> tuple[SingleGrader, float]:
+    if not isinstance(value, dict) or "grader" not in value:
+        return read_grader(value), 1.0
+    if value.keys() - {"grader", "weight"}:
+        raise ValueError("must have `grader` and `weight` in each of its parts, and nothing else")
+    weight = value.get("weight", 1.0)
+    return read_grader(value["grader"]), read_weight(weight)
+
+
+def read_grader(value: Json) -> SingleGrader:
     """The grader in `exact`, `python:module:function`, `command:…`, `{python: …}` or `{command: …}`."""
     if isinstance(value, str):
         kind, colon, rest = value.partition(":")
@@ -95,6 +124,19 @@ def _tag(value: Json) -> str:
     return value
 
 
+def _share(value: Json) -> float:
+    number = positive_number(value)
+    if number > 1:
+        raise ValueError("must be a number above 0, and at most 1")
+    return number
+
+
+def _field_name(value: Json) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be the name of a field that your items have, such as baseline")
+    return value
+
+
 def _paths(value: Json) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list):
@@ -105,7 +147,19 @@ def _paths(value: Json) -> tuple[str, ...]:
     return paths
 
 
-BUILT_IN_NAMES = ("exact", "normalized", "contains", "regex", "choice", "number", "f1", "json", "reported")
+BUILT_IN_NAMES = (
+    "exact",
+    "normalized",
+    "contains",
+    "regex",
+    "choice",
+    "number",
+    "f1",
+    "json",
+    "checks",
+    "reported",
+    "judge",
+)
 _FORMS = f"one of {', '.join(BUILT_IN_NAMES)}, or python:module:function, or command:program arguments"
 
 
@@ -114,10 +168,11 @@ class TaskOptions:
     """
     How tasks are put and graded; an item's own `grader`, `choices` and `tolerance` come before these.
 
-    `sandbox` is where a command grades, and `grader_files` what it finds there besides the files that it names.
+    `sandbox` is where a command grades, and `grader_files` what it finds there besides the files that it names. From
+    `pass_score` on an answer is solved. `rubric`, `compare_with` and `judge_…` are for a judge.
     """
 
-    grader: GraderChoice = field(default=BuiltIn("exact"), metadata=parsed_by(read_grader))
+    grader: GraderChoice = field(default=BuiltIn("exact"), metadata=parsed_by(read_graders))
     system: str = field(default="", metadata=parsed_by(text))
     answer_tag: str = field(default="", metadata=parsed_by(_tag))
     tolerance: Tolerance = field(default=Tolerance(), metadata=parsed_by(read_tolerance))
@@ -125,3 +180,13 @@ class TaskOptions:
     timeout: float = field(default=30.0, metadata=parsed_by(positive_number))
     sandbox: SandboxMode = field(default="confined", metadata=parsed_by(one_of("confined", "unconfined")))
     grader_files: tuple[str, ...] = field(default=(), metadata=parsed_by(_paths))
+    pass_score: float | None = field(default=None, metadata=parsed_by(_share))
+    rubric: tuple[Criterion, ...] = field(default=(), metadata=parsed_by(read_rubric))
+    compare_with: str = field(default="", metadata=parsed_by(_field_name))
+    judge_instructions: str = field(default="", metadata=parsed_by(text))
+    judge_max_completion_tokens: int = field(default=2048, metadata=parsed_by(positive_int))
+
+    @property
+    def graders(self) -> tuple[tuple[SingleGrader, float], ...]:
+        """All graders, each with its weight."""
+        return self.grader.parts if isinstance(self.grader, Several) else ((self.grader, 1.0),)

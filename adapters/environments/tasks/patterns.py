@@ -10,7 +10,15 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.adapters.environments.tasks.processes import run_command
-from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Key, Verdict, alternatives, solved
+from skillopt_es.adapters.environments.tasks.verdicts import (
+    Attempt,
+    Grader,
+    GraderError,
+    Key,
+    Verdict,
+    alternatives,
+    solved,
+)
 
 _ESCAPES_AND_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
@@ -22,13 +30,14 @@ _CHILD = "import json, re, sys; job = json.load(sys.stdin); print(int(any(re.sea
 
 @frozen
 class _Patterns:
-    """The judge of one item: searches here when that must be quick, else in a child process with a time limit."""
+    """Searches here when that must be quick, else in a child process with a time limit."""
 
     patterns: tuple[re.Pattern[str], ...]
     timeout: float
 
-    async def __call__(self, answer: str) -> Verdict:
+    async def __call__(self, attempt: Attempt) -> Verdict:
         """Right when a pattern is found anywhere in the answer."""
+        answer = attempt.answer
         if all(quick(pattern.pattern, len(answer)) for pattern in self.patterns):
             return solved(any(pattern.search(answer) for pattern in self.patterns))
         job = json.dumps([[pattern.pattern for pattern in self.patterns], answer]).encode()
@@ -41,7 +50,7 @@ class _Patterns:
         return solved(output == "1")
 
 
-def regex(key: Key) -> Judge:
+def regex(key: Key) -> Grader:
     """Right when one of the expected patterns is found in the answer (`re.search`; anchor it for a full match)."""
     return _Patterns(tuple(_compiled(each) for each in alternatives(key.expected)), key.timeout)
 

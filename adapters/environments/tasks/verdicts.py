@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.events.values import Json
+from skillopt_es.ports import Ask
 
 _KEYS = ("hard", "soft", "note")
+_ROUNDING = 1e-9  # of a weighted mean
 
 
 @frozen
@@ -27,23 +30,37 @@ class GraderError(Exception):
     """The grader gave no grade: this says nothing about the answer."""
 
 
-class Judge(Protocol):
+@frozen
+class Attempt:
+    """
+    What is graded: the answer, and how the target got there, as rows of JSON.
+
+    `ask` is where a judge is asked, and the `reported` score is what an agent says of its own answer.
+    """
+
+    answer: str
+    ask: Ask
+    trajectory: tuple[Mapping[str, Json], ...] = ()
+    reported: Json = None
+
+
+class Grader(Protocol):
     """Grades the answers to one item."""
 
-    async def __call__(self, answer: str) -> Verdict:
-        """The verdict on an answer; raises GraderError."""
+    async def __call__(self, attempt: Attempt) -> Verdict:
+        """The verdict on an attempt; raises GraderError."""
         ...
 
 
 @frozen
 class Inline:
-    """A judge for graders that are too cheap to leave the loop for."""
+    """A grader that looks at the answer alone, and is too cheap to leave the loop for."""
 
     check: Callable[[str], Verdict]
 
-    async def __call__(self, answer: str) -> Verdict:
+    async def __call__(self, attempt: Attempt) -> Verdict:
         """The check's verdict."""
-        return self.check(answer)
+        return self.check(attempt.answer)
 
 
 @frozen
@@ -64,9 +81,26 @@ class Key:
     timeout: float = 30.0
 
 
+def row_of(fields: Mapping[str, Json], attempt: Attempt) -> dict[str, Json]:
+    """What every grader of the user's gets: the item with all its fields, the answer, and the trajectory."""
+    asked = fields["input"] if "input" in fields else fields.get("messages")
+    always = {"id": str(fields.get("id", "")), "input": asked, "expected": fields.get("expected")}
+    return {
+        **copy.deepcopy(dict(fields)),
+        **always,
+        "answer": attempt.answer,
+        "trajectory": [dict(each) for each in attempt.trajectory],
+    }
+
+
 def solved(right: bool, note: str = "") -> Verdict:
     """The verdict of a grader that only knows right and wrong."""
     return Verdict(1.0, 1.0, note) if right else Verdict(0.0, 0.0, note)
+
+
+def passing(verdict: Verdict, score: float) -> Verdict:
+    """The verdict where an answer counts as solved from a soft score on."""
+    return evolve(verdict, hard=float(verdict.soft >= score - _ROUNDING))
 
 
 def verdict_of(value: object) -> Verdict:

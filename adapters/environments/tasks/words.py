@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from functools import partial
 
-from skillopt_es.adapters.environments.tasks.verdicts import Inline, Judge, Key, Verdict, alternatives, solved
+from skillopt_es.adapters.environments.tasks.verdicts import Grader, Inline, Key, Verdict, alternatives, solved
 from skillopt_es.adapters.environments.text import overlap_f1
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -27,22 +27,22 @@ def normal_form(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", "".join(marks)).split()) or " ".join(folded.split())
 
 
-def exact(key: Key) -> Judge:
+def exact(key: Key) -> Grader:
     """Right when the trimmed answer is one of the expected texts, letter by letter."""
     return Inline(partial(_exact, frozenset(each.strip() for each in alternatives(key.expected))))
 
 
-def normalized(key: Key) -> Judge:
+def normalized(key: Key) -> Grader:
     """Right when the answer is one of the expected texts but for case, punctuation, articles and spaces."""
     return Inline(partial(_normalized, frozenset(normal_form(each) for each in alternatives(key.expected))))
 
 
-def contains(key: Key) -> Judge:
+def contains(key: Key) -> Grader:
     """Right when one of the expected texts is in the answer as whole words, whatever its case and spacing."""
     return Inline(partial(_contains, tuple(_spaced(each) for each in alternatives(key.expected))))
 
 
-def f1(key: Key) -> Judge:
+def f1(key: Key) -> Grader:
     """Soft is the best token F1 over the expected texts; right when one of them is met after normalising."""
     golds = [normal_form(each) for each in alternatives(key.expected)]
     return Inline(partial(_f1, tuple((gold, Counter(gold.split())) for gold in golds)))

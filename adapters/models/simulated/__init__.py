@@ -1,9 +1,10 @@
 """
-Simulated models: both roles answer offline, from the text of the request alone.
+Simulated models: all roles answer offline, from the text of the request alone.
 
     target      obeys the house-style rules that it finds in the skill, good and bad ones, and now and then forgets one;
                 it reads documents with tools, and of pictures only pages that are drawn with its own font
     optimizer   reads failed trajectories, proposes the rules that are missing, and now and then a bad one
+    judge       gives points for the words that an answer shares with the reference
 
 They are pure functions of the request: no randomness, no state, no clock. What looks like chance is a hash of the text.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from skillopt_es.adapters.models.simulated.judge import judge
 from skillopt_es.adapters.models.simulated.optimizer import advise
 from skillopt_es.adapters.models.simulated.target import respond
 from skillopt_es.events.values import Role
@@ -23,6 +25,7 @@ _CHARACTERS_PER_TOKEN = 4
 _ANSWERS: Mapping[Role, Callable[[ChatRequest], str | ToolCall | list[ToolCall]]] = {
     "target": respond,
     "optimizer": advise,
+    "judge": judge,
 }
 
 

@@ -152,6 +152,9 @@ class Scoring:
     def _calls(self, rows: Sequence[RolloutCompleted], journaled: int, place: str) -> list[CallRow]:
         journal = self._writer.journal
         used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
+        if self._run.config.target_model.gateway:  # what its agent has asked is spent there, and no event names it
+            attempts = {row.call.slot for row in used.values()}
+            used.update({row.n: row for row in journal.read() if Place(row.call.slot).attempt in attempts})
         failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
         used.update({row.n: row for row in failed if Place(row.call.slot).evaluation == place})
         return list(used.values())

@@ -186,15 +186,16 @@ class Search:
     """
     The open step, and what all steps so far have found out.
 
-    `known` is each training item's last result on the way to the current skill, and `under` the hash of the text that
-    it is from; `shown` is how many batches had it. `again` counts further draws of turned tasks for an edit's credit,
-    `varied` how often one did not stay so; `fickle` are those tasks. `at` is where each known result is recorded.
+    `known` is each training item's last result on the way to the current skill, `under` the hash of the text that it is
+    from, and `at` where it is recorded; `shown` is how many batches had it. `again` counts tasks that were tried under
+    the same text once more, in a batch or for an edit's credit, `varied` how often one came out otherwise; `fickle` are
+    those tasks.
 
     `kept` are the edits that are in the current skill, `saved` those to be tried again. `asked_anew` counts how often
-    another edit was asked for in the place of one, by the types of its tasks.
-    `examples` are the items that stand in the current skill, `spoiled` how often such a proposal was refused.
-    `forms` is what answers in each form have earned, up to the last step.
-    `tries` counts the results, `calls` those that they came from, and `questions` those to the optimizer.
+    another edit was asked for in the place of one, by the types of its tasks. `examples` are the items that stand in
+    the current skill, `spoiled` how often such a proposal was refused. `forms` is what answers in each form have
+    earned, up to the last step. `tries` counts the results, `calls` those that they came from, and `questions` those to
+    the optimizer.
     """
 
     step: OpenStep | None = None
@@ -249,8 +250,24 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     calls = sum(len(row.calls) for row in rows.values())
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
     if program.step is not None and event.place == program.step.place.in_batch(0):
-        program = _knowing(program, rows)
+        program = _knowing(_repeated(program, rows), rows)
     return _with(state, program)
+
+
+def _repeated(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
+    """What tells whether the target varies: tasks that were tried under this very text before."""
+    again = {
+        item: row.outcome
+        for item, row in rows.items()
+        if isinstance(row.outcome, Measured) and program.under.get(item) == row.skill
+    }
+    flipped = [item for item, outcome in again.items() if outcome.hard != program.known[item].hard]
+    return replace(
+        program,
+        again=program.again + len(again),
+        varied=program.varied + len(flipped),
+        fickle=program.fickle.union(flipped),
+    )
 
 
 def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
@@ -396,8 +413,8 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
         suspected = suspected or any(kind and kind in edit.content for kind in lost)
         rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
     if rows and not state.program.varied and not any(suspected for suspected, _ in rows):
-        most = max(range(len(rows)), key=lambda at: (len(rows[at][1].edit.claims), len(rows[at][1].edit.content)))
-        rows[most] = (True, rows[most][1])
+        worst = max(range(len(rows)), key=lambda at: (len(rows[at][1].edit.claims), len(rows[at][1].edit.content)))
+        rows[worst] = (True, rows[worst][1])
     return tuple(each for suspected, each in rows if not suspected and each.items and each.edit.content not in before)
 
 

@@ -200,7 +200,7 @@ def test_a_function_may_come_from_an_installed_module(tmp_path: Path) -> None:
         ({"command": [None]}, "", "must be a command"),
         ({"python": "a:b", "command": "c"}, "", "must be one of exact"),
         ("exakt", "", "must be one of exact"),
-        (["exact"], "", "must be one of exact"),
+        (["exakt"], "", "must be one of exact"),
     ],
 )
 def test_a_grader_that_cannot_be_used_is_a_config_error(tmp_path: Path, grader: Any, body: str, says: str) -> None:
@@ -240,9 +240,9 @@ def test_a_command_prints_a_number_or_json(tmp_path: Path, printed: str, outcome
 def test_a_command_reads_the_item_and_the_answer(tmp_path: Path) -> None:
     """Standard input holds all fields of the item, as a function gets them, and the answer, however long it is."""
     script = (
-        "import json, sys\nrow = json.load(sys.stdin)\n"
+        "import json, sys\nrow = json.load(sys.stdin)\nhow = row.pop('trajectory')\n"
         "fields = {'id': '1', 'input': 'What?', 'expected': 'gold', 'extra': [1], 'split': 'train'}\n"
-        "print(int(row == {**fields, 'answer': 'é' * 300_000}))\n"
+        "print(int(row == {**fields, 'answer': how[-1]['text']} and row['answer'] == 'é' * 300_000))\n"
     )
     assert with_command(tmp_path, script, reply="é" * 300_000).outcome == Measured(1, 1)
 

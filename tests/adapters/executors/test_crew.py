@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 from support.pretend_crew import Fate, PretendExecutor
 
+from skillopt_es.adapters.environments.tasks import open_environment
 from skillopt_es.adapters.executors.bench import Lease, Place
 from skillopt_es.adapters.executors.crew import Worker, WorkerLost
 from skillopt_es.errors import BackendError
-from skillopt_es.events.values import Failed, Measured
-from skillopt_es.ports import ExecutorSettings, Hands, Item, NotStarted
+from skillopt_es.events.values import Failed, Json, Measured
+from skillopt_es.ports import ChatReply, ExecutorSettings, Hands, Item, Message, NotStarted
 from skillopt_es.testing.executors import EXECUTOR_CHECKS, SKILL, ExecutorCase, Target, workplace
 
 Scene = Callable[[PretendExecutor, Hands, list[Item]], Awaitable[None]]
@@ -218,3 +219,30 @@ def test_workers_that_never_start_end_the_wait(tmp_path: Path, by_itself: bool) 
             await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
 
     play(tmp_path, crew(), scene)
+
+
+class Judged(Target):
+    """A target with a judge beside it, which gives half of the points."""
+
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        self.asked.append((tuple(messages), {"max_tokens": max_tokens}))
+        return ChatReply(text='{"reasoning": "so so", "points": {"correct": 2}}', finish="stop")
+
+
+def test_a_workers_attempt_asks_the_judge_through_the_writer(tmp_path: Path) -> None:
+    """Who alone has its key and its journal."""
+
+    async def played() -> None:
+        place = workplace(tmp_path)
+        settings = evolve(place.settings, options={"grader": "judge"})
+        environment = open_environment(settings)
+        splits = environment.load()
+        executor = crew()
+        judged = evolve(place, environment=environment, settings=settings, digests=splits.digests)
+        ask = Judged()
+        found = await executor.hands(judged).attempt(splits.train[0], SKILL, lambda: ask, seed=1, slot="s")
+        assert found.outcome == Measured(0.0, 0.5)
+        assert len(ask.asked) == 2
+        await executor.aclose()
+
+    asyncio.run(asyncio.wait_for(played(), 20))

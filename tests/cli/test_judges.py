@@ -1,0 +1,95 @@
+"""A judge in a run: its calls are journaled with the attempt, priced, planned and used again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.in_process import Cli
+
+import skillopt_es as so
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import Failed, Json
+
+CONFIG: Mapping[str, Json] = {
+    "model": {"backend": "simulated", "optimizer": "o", "target": "t", "judge": "j"},
+    "env": {"name": "tasks", "data_path": "tasks.jsonl", "grader": "judge", "rubric": {"right": "It is right."}},
+    "train": {"num_epochs": 1, "batch_size": 4},
+    "optimizer": {"use_slow_update": False, "use_meta_skill": False},
+    "prices": {"unit": "USD per 1M tokens", "models": {name: {"input": 1, "output": 1} for name in "otj"}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with twelve tasks, which is where the work is done."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": f"t{number}", "input": f"say {number}", "expected": str(number)} for number in range(12)]
+    Path("tasks.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return tmp_path
+
+
+def echo(request: so.ChatRequest) -> str:
+    """A target that says the number for every other task."""
+    number = request.messages[-1].content.split()[-1]
+    return number if int(number) % 2 else "?"
+
+
+def test_every_question_to_the_judge_is_in_the_journal(folder: Path, cli: Cli) -> None:
+    """At a slot of its rollout, with its price; the run is replayed from the log alone."""
+    planned = so.estimate(CONFIG)
+    run = so.train(CONFIG, name="judged", target=echo)
+    usage = run.usage().usage
+    judged, asked = usage.by_role["judge"], usage.by_role["target"]
+    assert judged.calls == asked.calls
+    assert judged.cost is not None
+    assert judged.cost.amount > 0
+    rollouts = [each.event for each in run.events(["RolloutCompleted"])]
+    assert all(isinstance(each, RolloutCompleted) and len(each.calls) == 2 for each in rollouts)
+    line = next(line for line in planned.lines if line.role == "judge")
+    assert line.calls.low <= judged.calls <= line.calls.high
+    assert cli("replay", "judged", "--check").code == 0
+
+
+def test_an_outage_of_the_judge_is_no_score_and_the_target_is_not_asked_again(folder: Path) -> None:
+    """The run pauses, and goes on with another judge call for the same answer."""
+    asked: list[str] = []
+
+    def target(request: so.ChatRequest) -> str:
+        asked.append(request.slot)
+        return echo(request)
+
+    def absent(request: so.ChatRequest) -> str:
+        raise RuntimeError("out for lunch")
+
+    def strict(request: so.ChatRequest) -> str:
+        given = json.loads(request.messages[1].content)
+        return json.dumps({"reasoning": "", "points": {"right": 4 * (given["answer"] == given["reference"])}})
+
+    paused = so.train(CONFIG, name="out", target=target, judge=absent)
+    assert paused.status == "paused"
+    failed = [each.event for each in paused.events(["RolloutCompleted"])]
+    assert failed
+    assert all(isinstance(each, RolloutCompleted) and isinstance(each.outcome, Failed) for each in failed)
+    done = so.resume("out", target=target, judge=strict)
+    assert done.status == "completed"
+    assert len(asked) == len(set(asked))
+
+
+def test_another_threshold_needs_no_question(folder: Path, cli: Cli) -> None:
+    """Points are recorded; what they are worth can be asked afterwards. Another rubric is another question."""
+    so.train(CONFIG, name="judged", target=echo)
+    assert cli("rescore", "judged", "--set", "env.pass_score=0.1").code == 0
+    refused = cli("rescore", "judged", "--set", 'env.rubric={"else": "It is red."}')
+    assert refused.code
+    assert "the judge would have been asked something else" in refused.err
+
+
+def test_a_judge_has_to_be_named(folder: Path) -> None:
+    """Nobody else is asked in its place, and a budget of money needs its price."""
+    with pytest.raises(so.SkillOptError, match="nothing says which model"):
+        so.train(CONFIG, settings={"model.judge": ""}, target=echo)
+    with pytest.raises(so.SkillOptError, match="another has none"):
+        so.train(CONFIG, settings={"model.judge": "another", "budget.max_cost": 1})
