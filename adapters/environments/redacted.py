@@ -109,8 +109,7 @@ class RedactedEnvironment:
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """The same attempt; nothing that is recorded, shown or asked because of it quotes a secret."""
         with without_secrets(self._clean):
-            clean = _CleanJudge if isinstance(ask, AsksJudge) else _CleanAsk
-            episode = await self._inner.attempt(item, skill, clean(ask, self._clean), seed=seed)
+            episode = await self._inner.attempt(item, skill, _clean_ask(ask, self._clean), seed=seed)
         return _clean_episode(episode, self._clean)
 
     async def aclose(self) -> None:
@@ -130,7 +129,7 @@ class RedactedHands:
         """The same attempt, as `RedactedEnvironment` gives it."""
 
         def clean() -> Ask:
-            return _CleanAsk(asking(), self._clean)
+            return _clean_ask(asking(), self._clean)
 
         with without_secrets(self._clean):
             episode = await self._inner.attempt(item, skill, clean, seed=seed, slot=slot)
@@ -159,6 +158,11 @@ class _CleanJudge(_CleanAsk):
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         assert isinstance(self.ask, AsksJudge)
         return await self.ask.judge(self.told(messages), max_tokens=max_tokens, schema=schema)
+
+
+def _clean_ask(ask: Ask, clean: Redactor) -> Ask:
+    """The target, with the judge where it has one."""
+    return (_CleanJudge if isinstance(ask, AsksJudge) else _CleanAsk)(ask, clean)
 
 
 def _clean_episode(episode: Episode, clean: Redactor) -> Episode:

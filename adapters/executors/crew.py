@@ -68,7 +68,7 @@ class Worker(Protocol):
         ...
 
     def dismiss(self) -> None:
-        """Ends the process, at once."""
+        """Ends the process; waits for nothing."""
         ...
 
 
@@ -143,11 +143,12 @@ class Crew:
                 self._give_back(worker)
                 return episode
 
-    def close(self, *, dismiss: bool = True) -> None:
-        """Sends everybody home; without `dismiss`, nobody can be told."""
+    async def close(self) -> None:
+        """Sends everybody home."""
         for task in self._hiring:
             task.cancel()
-        for worker in self._all if dismiss else ():
+        await asyncio.gather(*self._hiring, return_exceptions=True)
+        for worker in self._all:
             worker.dismiss()
         self._all.clear()
         self._free.clear()

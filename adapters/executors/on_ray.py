@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -108,7 +109,8 @@ class RayExecutor:
         """Ends the workers, and leaves the cluster, whose processes end with us where we have started it."""
         if self._office is None or self.crew is None:
             return
-        self.crew.close(dismiss=await self._office.is_there())
+        self._office.closing = True  # who leaves the cluster takes all workers along: none of them is ended by itself
+        await self.crew.close()
         await self._office.close()
 
 
@@ -144,6 +146,7 @@ class Office:
     pack: Pack | None
     secrets: frozenset[str]
     lost: BackendError | None = None
+    closing: bool = False
     _kind: Any = None
     _head: tuple[str, int] = ("", 0)
     _packed: object = None
@@ -272,10 +275,14 @@ class RemoteWorker:
         await self.office.wait(self.actor.abandon.remote())
 
     def dismiss(self) -> None:
-        """Ends its process."""
-        if self.office.lost is None:
-            with suppress(Exception):  # it may be gone already, in any of the ways in which Ray says so
-                ray.kill(self.actor, no_restart=True)
+        """Ends its process, on a thread of its own: where the head is gone, Ray waits for it for a minute."""
+        if self.office.lost is None and not self.office.closing:
+            threading.Thread(target=_kill, args=(self.actor,), daemon=True).start()
+
+
+def _kill(actor: object) -> None:
+    with suppress(Exception):  # it may be gone already, in any of the ways in which Ray says so
+        ray.kill(actor, no_restart=True)
 
 
 def _found(address: str) -> str:

@@ -50,6 +50,7 @@ def retracted(
 ) -> Retracted:
     """A fork of the run in `parent` without the evidence; raises ConfigError where none can be or is needed."""
     event = EvidenceRetracted(items=(evidence.item,), reason=reason, by=by, place=evidence.place)
+    _check_beginning(evidence, parent, read_state(parent, 1))
     with EventLog.open(parent) as log:
         _check_trajectory(evidence, log)
         seq, met = before(evidence, log)
@@ -73,6 +74,16 @@ def _check_splits(evidence: Evidence, parent: Path, state: AnyState) -> None:
                 f"{evidence.item} is the only item of the {name} split, and a run needs one",
                 hint="start a new run with other data",
             )
+
+
+def _check_beginning(evidence: Evidence, parent: Path, state: AnyState) -> None:
+    """That nothing the run began with can descend from the evidence: no moment of it would be early enough."""
+    learned = None if state.started is None else state.started.learned
+    if learned is not None:
+        raise ConfigError(
+            f"{parent.name} began with what {learned.run} had learned, and that may descend from {evidence.item}",
+            hint=f"retract it from {learned.run}, and `skillopt-es continue` that fork",
+        )
 
 
 def _check_trajectory(evidence: Evidence, log: EventLog) -> None:

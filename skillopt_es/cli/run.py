@@ -272,8 +272,12 @@ def _keep_overview(folder: Path) -> None:
 
 
 def ground_rules(config: RunConfig) -> str:
-    """What a candidate has to win by, and what becomes of guidance at an epoch's end."""
-    return f"{_candidates(config)}; {_guidance(config)}."
+    """What a candidate has to win by, and what becomes of guidance at an epoch's end, where a program asks for any."""
+    from skillopt_es.engine.programs import program_named
+    from skillopt_es.events.catalog import SlowUpdateProposed
+
+    guided = SlowUpdateProposed in program_named(config.train.program).answers
+    return f"{_candidates(config)}; {_guidance(config)}." if guided else f"{_candidates(config)}."
 
 
 def _candidates(config: RunConfig) -> str:

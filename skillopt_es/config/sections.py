@@ -221,6 +221,7 @@ class SearchConfig:
     backlog: bool
     beside: int = field(metadata=_limits(low=0))
     examples: Literal["auto", "on", "off"]
+    reply: Literal["auto", "json", "text"]
 
 
 @frozen(kw_only=True)
@@ -317,6 +318,7 @@ class SkillsConfig:
     manage_gate_rule: GateRule
     most_changes: int = field(metadata=_limits(low=1))
     retire_after: int = field(metadata=_limits(low=0))
+    recall_loss: int | None = field(metadata=_limits(low=0))
     most_skills: int = field(metadata=_limits(low=1, high=100))
     most_listed: int = field(metadata=_limits(low=100))
 

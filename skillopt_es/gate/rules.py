@@ -50,6 +50,7 @@ REASONS: Mapping[str, str] = {
     "not_confirmed": "better than current, but not once more in fresh draws",
     "within_noise": "not better than current by more than noise",
     "items_lost": "loses more items than a win may",
+    "lost_recall": "draws items away from skills that it leaves alone",
     "by_hand": "somebody decided otherwise by hand",
     "few_items": "too few items were measured under both",
 }

@@ -36,6 +36,7 @@ from skillopt_es.sessions.wiring import (
     check_target,
     judging_roles,
     open_environment,
+    open_executor,
     open_model,
     provider_of,
 )
@@ -111,7 +112,7 @@ async def _check_models(
         yield check
     async for check in _check_programs(config, models, runs):
         yield check
-    for check in [*await _check_target(config, models), *_check_budget(config, models)]:
+    for check in [*await _check_target(config, models), *_check_budget(config, models), *_check_executor(config)]:
         yield check
     if calls:
         async for check in _check_calls(config, models):
@@ -168,6 +169,13 @@ async def _check_attempt(config: RunConfig, models: dict[Role, ChatModel]) -> As
 def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterator[Check]:
     try:
         check_bounded(config, models)
+    except ConfigError as error:
+        yield problem("config", error)
+
+
+def _check_executor(config: RunConfig) -> Iterator[Check]:
+    try:
+        open_executor(config, lambda: False)
     except ConfigError as error:
         yield problem("config", error)
 

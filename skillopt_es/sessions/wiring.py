@@ -386,6 +386,7 @@ async def open_world(
     try:
         for role in (*roles, *judging_roles(data.config, data.environment)):
             models[role] = session.world.model(data.config, role)
+        session.world.executor(data.config, session.stopping)  # one that cannot be had is told before a run begins
         check_target(models["target"], data.environment)
         check_opening(skill, models["target"], data.environment)
         check_bounded(data.config, models)

@@ -111,6 +111,8 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
         "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/skillopt-es run": "skillopt-es run",
         "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/pytest -n auto": "true",
         "export OPENAI_API_KEY=...": "true",  # it is in the desk's environment
+        "python tests/bench/bench_learning.py --programs search,classic,gepa --worlds rules,flaky,wrong-half"
+        " --jobs 2": f"{BENCH} --worlds rules --seeds 1 --programs search",
     },
     "docs/exports.md": {
         "skillopt-es export my-run --format mlflow --tracking-uri sqlite:///mlflow.db": "true",
@@ -125,15 +127,15 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     **{f"docs/benchmarks/{name}.md": {_built(name): f"{_built(name)} --ids SKILLOPT_CHECKOUT"} for name in MADE},
     # In a clone of this repository, where the bench is; a tenth of it here.
     "docs/learning.md": {
-        line: "true" if "gepa==" in line else f"{BENCH} --worlds rules --seeds 1 --programs classic"
+        line: "true" if "gepa==" in line else f"{BENCH} --worlds rules --seeds 1 --programs search,classic"
         for line in (each.line for each in shell_commands("docs/learning.md"))
     },
     "docs/search.md": {
         "skillopt-es run config.yaml --set train.program=search --set budget.max_calls=300": "skillopt-es run --quiet"
         " --set train.program=search --set budget.max_calls=300",
-        "python tests/bench/bench_learning.py --programs search --jobs 2": f"{BENCH} --worlds rules --seeds 1"
-        " --programs search",
     },
+    # CI installs Ray in a place of its own, and tries it there.
+    "docs/scale.md": {each.line: "true" for each in shell_commands("docs/scale.md")},
     # tests/programs builds the package of this page and trains by it.
     "docs/programs.md": {each.line: "true" for each in shell_commands("docs/programs.md")},
     "docs/environments.md": {

@@ -3,7 +3,7 @@ How much a trainer learns per call: sealed test score of the text that would shi
 
     pip install gepa==0.1.4    # only for the comparison with it; nothing else here needs it
     python tests/bench/bench_learning.py [--worlds rules,flaky] [--programs classic,gepa] [--seeds 10] [--jobs 2]
-                                         [--json FILE] [--svg FILE]
+                                         [--json FILE] [--svg FILE] [--ablate]
 
 All programs get the same simulated target and optimizer, items and seeds (docs/learning.md says what the worlds are).
 Each call of either counts; a test score is computed from the rules of the world and costs none. Tokens are
@@ -28,7 +28,7 @@ from attrs import asdict, define, field
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from learning_curves import Curve, Moment, Outcome, table
+from learning_curves import Curve, Moment, Outcome, summary, table
 from learning_picture import picture
 from worlds.language import Item, right_share
 from worlds.made import EVERY, HELD_OUT, WORLDS, World
@@ -43,6 +43,11 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "safe": {"_base_": "safe"},
 }
 """Programs of ours that are told by more than their name."""
+
+ALONE = "search:search.examples=off"
+LEVERS = ("rounds=1", "draw_again=false", "anew=0", "backlog=false", "beside=0", "first_batch=24")
+ABLATED = ("search", ALONE, *(f"{ALONE}:search.{lever}" for lever in LEVERS))
+"""The search, without worked examples (no target here can follow them), and then with one more of its levers off."""
 
 
 @define
@@ -236,6 +241,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--programs", default="classic,gepa", help="gepa, safe, or names of train.program; NAME:key=value sets keys"
     )
+    parser.add_argument("--ablate", action="store_true", help="the search, and each of its levers off")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="runs at once")
     parser.add_argument("--json", type=Path, help="a file for all curves")
@@ -246,7 +252,7 @@ def _options() -> argparse.Namespace:
 def main() -> None:
     """Prints a table for each world."""
     options = _options()
-    programs = options.programs.split(",")
+    programs = list(ABLATED) if options.ablate else options.programs.split(",")
     if "gepa" in programs and find_spec("gepa") is None:
         print("gepa is not installed, so it is left out: pip install gepa==0.1.4\n")
         programs.remove("gepa")
@@ -257,6 +263,8 @@ def main() -> None:
             outcomes.append(outcome)
             print(f"{world}: floor {outcome.floor:.3f}, ceiling {outcome.ceiling:.3f}; {options.seeds} seeds\n")
             print(table(outcome), end="\n\n", flush=True)
+    if len(outcomes) > 1:
+        print(summary(outcomes))
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1), encoding="utf-8")
     if options.svg is not None:

@@ -99,5 +99,21 @@ def table(outcome: Outcome) -> str:
     return "\n".join(rows)
 
 
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """All worlds together as a Markdown table, a row for each program: mean areas, ends and losses."""
+    rows = [_row(["all worlds", "area, calls", "at the end, of the ceiling", "calls", "same", "worse"])]
+    rows.append(_row(["---"] * 6))
+    learned = [outcome for outcome in outcomes if outcome.floor < outcome.ceiling]
+    for program in outcomes[0].curves:
+        pairs = [(outcome, curve) for outcome in learned for curve in outcome.curves[program]]
+        area = statistics.mean(curve.area(outcome.budgets[-1]) / outcome.ceiling for outcome, curve in pairs)
+        end = statistics.mean(curve.at_calls(outcome.budgets[-1]) / outcome.ceiling for outcome, curve in pairs)
+        calls = statistics.mean(curve.calls for _, curve in pairs)
+        turns = [curve.changes() for outcome in outcomes for curve in outcome.curves[program]]
+        same, worse = sum(turn[1] for turn in turns), sum(turn[2] for turn in turns)
+        rows.append(_row([program, f"{area:.3f}", f"{end:.3f}", f"{calls:.0f}", str(same), str(worse)]))
+    return "\n".join(rows)
+
+
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"

@@ -46,7 +46,8 @@ def test_what_resume_does_not_change_has_another_way(cli: Cli, paused: Path) -> 
     assert cli("run", "--run", "one", "--max-calls", 60, "--quiet", *where).code == 3
     for setting, said in (
         ("evaluation.gate_metric=soft", f"`skillopt-es fork one --set evaluation.gate_metric=… --dir {paused}`"),
-        ("train.num_epochs=4", f"`skillopt-es export one SKILL.md --dir {paused}`, then `skillopt-es run CONFIG"),
+        ("train.num_epochs=4", f"`skillopt-es continue one --set train.num_epochs=… --dir {paused}` trains on"),
+        ("train.batch_size=4", f"`skillopt-es export one SKILL.md --dir {paused}`, then `skillopt-es run CONFIG"),
         ("env.limit=4", "--set env.skill_init=SKILL.md --set env.limit=…`"),
         ("train.num_epoch=4", "unknown key\n  did you mean train.num_epochs?"),
         ("model.targe=x", "unknown key\n  did you mean model.target?"),

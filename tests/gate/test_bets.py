@@ -109,6 +109,18 @@ def test_who_has_enough_bets_no_further(gains: list[float], stake: float) -> Non
     assert told == pytest.approx(first)
 
 
+def test_a_loss_after_enough_takes_nothing_back() -> None:
+    """Who has proved it stops there; the same loss before it counts."""
+    enough = [1.0] * 8
+    assert bet_on(1.0, (), [*enough, -1.0, -1.0]) == bet_on(1.0, (), enough) >= ENOUGH
+    assert bet_on(1.0, (), [-1.0, -1.0, *enough]) < ENOUGH
+
+
+def test_no_bet_can_lose_more_than_it_has() -> None:
+    """Also where a gain above a high bound is bet on: a second total loss is no win."""
+    assert wealth(1.0, [-1.0, -1.0], 0.9) < wealth(1.0, [-1.0], 0.9)
+
+
 @given(st.lists(st.sampled_from(GAINS), max_size=12), st.randoms())
 def test_what_was_bet_before_has_no_order(before: list[float], rng: object) -> None:
     """A log does not keep it, and a product of floats depends on it."""

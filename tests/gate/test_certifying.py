@@ -16,11 +16,13 @@ from support.tamper import rewritten, seqs_of
 import skillopt_es as so
 from skillopt_es.audit.check import check
 from skillopt_es.engine.programs import fold
-from skillopt_es.events.catalog import CertificateWagered, Event, MinibatchesPlanned, RolloutCompleted
+from skillopt_es.engine.tasks import Evaluation, recorded_run
+from skillopt_es.events.catalog import CertificateWagered, EpochPlanned, Event, MinibatchesPlanned, RolloutCompleted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Bets
+from skillopt_es.gate.certifying import beside
 from skillopt_es.projections.held_out import HeldOut
 
 KINDS = [f"kind{number:02d}" for number in range(8)]
@@ -51,6 +53,7 @@ def trained(
     program: str = "search",
     types: bool = False,
     target: Callable[[so.ChatRequest], str] = agent,
+    teach: Callable[[so.ChatRequest], str] = teacher,
     **settings: object,
 ) -> so.Run:
     """A run in a small world of hidden rules."""
@@ -69,7 +72,7 @@ def trained(
         "train": {"program": program, "num_epochs": 2, "batch_size": 10},
         "evaluation": {"eval_test": False, "certificate": True},
     }
-    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=teacher, grader=grader)
+    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=teach, grader=grader)
 
 
 def wagers(run: so.Run) -> list[CertificateWagered]:
@@ -132,6 +135,54 @@ def test_types_have_to_win_as_well(tmp_path: Path) -> None:
     for wager in found:
         assert wager.by_type is not None
         assert wager.moved == (min(wager.by_item.wealth, wager.by_type.wealth) >= 20)
+
+
+def useless(request: so.ChatRequest) -> str:
+    """A line that says nothing, another one each time."""
+    edits = [{"op": "append", "target": "", "content": f"Note {request.slot.replace('/', ' ')}."}]
+    return json.dumps({"reasoning": "seen", "edits": edits, "patch": {"edits": edits}})
+
+
+def test_what_was_met_in_an_earlier_epoch_is_not_bet_on(tmp_path: Path) -> None:
+    """Two epochs over the same items: only the first has bets, and none certifies a text that is no better."""
+    settings = {"evaluation.gate_rule": "no_loss", "train.batch_size": 20}
+    found = trained(tmp_path, program="classic", teach=useless, **settings)
+    assert [wager.place for wager in wagers(found)] == ["e1/s2", "e1/s3", "e1/s4"]
+    assert not any(wager.moved or any(wager.by_item.gains.values()) for wager in wagers(found))
+    tried = {row.event.place for row in found.events(["RolloutCompleted"])}  # type: ignore[attr-defined]
+    assert not any(Place(place).epoch == 2 and Place(place).stage == "certified" for place in tried)
+
+
+def test_of_a_mixed_batch_the_fresh_items_meet_the_certified_skill(run: so.Run) -> None:
+    """What an earlier step has met stays out; what comes in two batches of a step is bet on once."""
+    planned = seqs_of(run.folder, EpochPlanned)[1]
+    state = fold(recorded.event for recorded in run.events() if recorded.seq <= planned)
+    assert state.started is not None
+    assert state.current is not None
+    assert state.certified is not None
+    old, new = list(state.exposure.met), [item for item in state.started.splits.train if item not in state.exposure.met]
+    first = Evaluation(
+        place=Place("e2/s2/b0"),
+        purpose="train",
+        split="train",
+        items=(old[0], *new[:3]),
+        skill=state.current.skill,
+        seed=1,
+    )
+    second = evolve(first, place=Place("e2/s2/b1"), items=(new[2], new[3], old[1]))
+    found = beside(state, recorded_run(state.started, run.folder), Place("e2/s2"), [first, second])
+    assert [(each.place, each.items) for each in found] == [
+        ("e2/s2/certified/b0", tuple(new[:3])),
+        ("e2/s2/certified/b1", (new[3],)),
+    ]
+    assert {each.skill.hash for each in found} == {state.certified.skill.hash}
+
+
+def test_nothing_is_called_where_too_few_items_are_left(tmp_path: Path) -> None:
+    """Seven items prove nothing, whatever they come to."""
+    found = trained(tmp_path, **{"env.limit": 15})
+    assert fold(recorded.event for recorded in found.events()).counts.accepted
+    assert not wagers(found)
 
 
 def test_items_alone_are_bet_on_where_the_noise_is_theirs(tmp_path: Path) -> None:

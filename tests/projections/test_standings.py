@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve as replace
 from support.make_golden import GOLDEN
 
 from skillopt_es.audit.blame import blame
@@ -12,6 +13,7 @@ from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,
     CandidateGated,
+    CertificateWagered,
     EpochCompleted,
     Event,
     GapFound,
@@ -19,9 +21,10 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Decided, GateVerdict, SkillTree
-from skillopt_es.projections.core import moved, takes
+from skillopt_es.events.values import Bets, Decided, GateVerdict, SkillTree
+from skillopt_es.projections.core import evolve, moved, takes
 from skillopt_es.projections.lineage import lineage
+from skillopt_es.projections.state import RunState, Standing
 from skillopt_es.projections.summary import summarize
 from skillopt_es.sessions.session import read_state
 
@@ -35,6 +38,16 @@ def gated(action: Decided, *, new_best: bool = False) -> CandidateGated:
 def guided(action: Decided, *, new_best: bool = False) -> SlowUpdateApplied:
     return SlowUpdateApplied(epoch=1, skill=SKILL, verdict=GateVerdict(action=action, new_best=new_best))
 
+
+WON = CertificateWagered(
+    place="final/fresh",
+    certified="p",
+    challenger=SKILL.hash,
+    by_item=Bets(stake=1.0, gains={"x": 1.0}, wealth=21.0),
+    pairs=1,
+    gain=1.0,
+    moved=True,
+)
 
 TAKEN: tuple[tuple[Event, tuple[str, ...]], ...] = (
     (gated("accept"), ("current",)),
@@ -51,6 +64,8 @@ TAKEN: tuple[tuple[Event, tuple[str, ...]], ...] = (
     (guided("no_content"), ()),
     (AppendixWritten(step=1, previous="p", previous_value=None, skill=SKILL, notes=()), ("current",)),
     (BestPromoted(skill="c", previous="p", value=1.0, previous_value=0.5), ("best",)),
+    (WON, ("certified",)),
+    (replace(WON, moved=False), ()),
     (GapFound(place="e1/s1", what="the text", why="gone", skill=SKILL), ("current",)),
     (GapFound(place="e1/s1", what="the text", why="gone"), ()),
     (StepSkipped(step=1, reason="unchanged"), ()),
@@ -62,10 +77,8 @@ def test_an_event_says_which_places_its_text_takes() -> None:
     """Whoever holds another place stays there."""
     for event, places in TAKEN:
         assert takes(event) == places, event
-        assert moved({"current": "a", "best": "b"}, event, "new") == {
-            "current": "new" if "current" in places else "a",
-            "best": "new" if "best" in places else "b",
-        }
+        held = {"current": "a", "best": "b", "certified": "c"}
+        assert moved(held, event, "new") == {name: "new" if name in places else held[name] for name in held}
 
 
 @pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.iterdir() if path.is_dir()))
@@ -85,3 +98,15 @@ def test_all_readers_name_the_same_texts(release: str) -> None:
         assert (summary.current.skill, summary.best.skill) == (current, best)
         assert (tree.by_name[tree.current].skill, tree.by_name[tree.best].skill) == (current, best)
         assert (lines.current.skill.hash, lines.best.skill.hash) == (current, best)
+
+
+def test_a_certified_text_is_the_one_that_was_bet_on() -> None:
+    """At the end of a run that is the best one, whatever is current."""
+    other = Standing(skill=SkillTree({"SKILL.md": "# other\n"}))
+    best = Standing(skill=SKILL, step=3)
+    state: RunState[object] = RunState(standings={"current": other, "best": best, "certified": other})
+    assert evolve(state, WON).certified == best
+    assert evolve(state, replace(WON, moved=False)).certified == other
+    assert evolve(state, WON).wagers == (WON,)
+    with pytest.raises(LookupError):
+        evolve(state, replace(WON, challenger="nobody"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from attrs import evolve
 from support.logs import events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 
+from skillopt_es.audit.descent import Evidence
+from skillopt_es.audit.retracting import retracted
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import EpochPlanned, RunCompleted, RunStarted
 from skillopt_es.ports import ChatRequest
@@ -17,6 +20,7 @@ from skillopt_es.programs.classic.state import Classic
 from skillopt_es.sessions.continuing import read_before
 from skillopt_es.sessions.session import read_state, start, train_on
 
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = ("train.num_epochs=2", "train.batch_size=4")
 
 
@@ -70,3 +74,12 @@ def test_what_cannot_be_continued_says_why(trained: Path, tmp_path: Path) -> Non
     smaller = evolve(world, environment=evolve(world.environment, train=3))
     with pytest.raises(DataError, match="items are not those"):
         asyncio.run(train_on(read_before(trained, ()), tmp_path / "on", smaller.session()))
+
+
+def test_an_item_cannot_be_retracted_from_what_another_run_learned(trained: Path, tmp_path: Path) -> None:
+    """No moment of the new run is before it met the item."""
+    asyncio.run(train_on(read_before(trained, ("train.num_epochs=1",)), tmp_path / "on", ScriptedWorld().session()))
+    with pytest.raises(ConfigError, match="began with what first had learned") as refused:
+        retracted(tmp_path / "on", Evidence("t0"), tmp_path / "fork", reason="wrong", by="me", now=lambda: MOMENT)
+    assert "retract it from first" in refused.value.hint
+    assert not (tmp_path / "fork").exists()

@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 from attrs import evolve, field, frozen
-from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
+from support.scripted import (
+    NOON,
+    ScriptedEnvironment,
+    ScriptedModel,
+    ScriptedWorld,
+    config,
+    optimizer_reply,
+    target_reply,
+)
 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import ConfigError
@@ -136,3 +144,11 @@ def test_executors_are_found_among_the_installed_ones() -> None:
         ]
 
     assert asyncio.run(all_of_them()) == ["a", "b"]
+
+
+def test_an_executor_that_cannot_be_had_leaves_no_run(tmp_path: Path) -> None:
+    """It is told before anything is written."""
+    work = start(load_config(None, ["env.executor=golf"]), tmp_path / "run", Session(now=lambda: NOON, clock=lambda: 0))
+    with pytest.raises(ConfigError, match="'golf', but no such adapter is installed"):
+        asyncio.run(work)
+    assert not (tmp_path / "run").exists()

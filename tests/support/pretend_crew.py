@@ -103,6 +103,6 @@ class PretendExecutor:
     async def aclose(self) -> None:
         """Sends everybody home."""
         if self.crew is not None:
-            self.crew.close()
+            await self.crew.close()
         for worker in self.hired:
             await worker.bench.close()

@@ -123,7 +123,7 @@ class Screened:
     @property
     def luck(self) -> float:
         """How probable it is that all that came out better did so by luck: a useless edit has no other way."""
-        share = _MOST if self.fickle.issuperset(self.better) else self.share
+        share = _MOST if self.share and self.fickle.issuperset(self.better) else self.share
         return luck(share, prod(self.results[item].evidence for item in self.better))
 
     @property
@@ -137,7 +137,8 @@ class Screened:
         return self.ahead and self.luck <= MOST_LUCK
 
     def _stays(self, item: str) -> bool:
-        return luck(_MOST if item in self.fickle else self.share, self.results[item].evidence) < 0.5
+        share = _MOST if self.share and item in self.fickle else self.share
+        return luck(share, self.results[item].evidence) < 0.5
 
 
 _WORD = re.compile(r"\w{3,}")

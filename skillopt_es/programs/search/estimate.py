@@ -7,7 +7,7 @@ from math import ceil
 from skillopt_es.engine.estimates import Part, kind_of_call, most_for_certificate, most_turns
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import Place
-from skillopt_es.programs.search.budget import gate_items, most_tries
+from skillopt_es.programs.search.budget import first_tries, gate_items, most_tries
 
 
 def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
@@ -16,7 +16,7 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     validation, tests = len(run.selection_items), len(run.test_items)
     size = min(config.train.batch_size, len(run.started.splits.train))
     questions = ceil(size / config.gradient.minibatch_size)
-    step = size + most_tries(size) + questions + gate_items(run)
+    step = size + first_tries(size) + questions + gate_items(run)
     most = config.budget.max_calls
     if most is not None:
         steps = ceil(max(0, most - validation) / step)
@@ -35,7 +35,10 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
         if high
     ]
     if steps:
-        asked = Part(kind="analyst", role="optimizer", units=steps, low=0, high=questions * steps, at_once=questions)
+        # Each round may ask about all that failed, and a step about what each edit of it was too narrow for.
+        most_asked = (questions * config.search.rounds + size) * steps
+        most_asked = most_asked if most is None else min(most_asked, most)
+        asked = Part(kind="analyst", role="optimizer", units=steps, low=0, high=most_asked, at_once=questions)
         parts.insert(1, asked)
     return tuple(parts)
 

@@ -63,7 +63,9 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
 
 
 def luck_so_far(state: SearchState, run: RunData) -> float:
-    """The share of turned tasks that turn by luck: from this step's draws, and those of all steps before."""
+    """The share of turned tasks that turn by luck, from all further draws so far; none where nothing is drawn again."""
+    if not run.config.search.draw_again:
+        return 0.0
     step, program = open_step(state), state.program
     again, varied = program.again, program.varied
     for index in range(len(step.alone)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from attrs import evolve as replace
 from attrs import field, frozen
@@ -30,6 +31,7 @@ from skillopt_es.projections.state import RunState
 EARNED_NOTHING = "alone it made no task better, or as many worse"
 TOO_NARROW = "it fixed the tasks that it was made for, and no other task of their type"
 _ALL = 1_000_000  # tasks that an edit is for that names none
+_ENOUGH_ASKED = 2  # questions that tell whether a form of reply is any good
 _MOST_TRIED = 60  # what is older is not told any more
 
 
@@ -61,6 +63,22 @@ class Saved:
     edit: Edit
     items: tuple[str, ...]
     place: Place
+
+
+ReplyForm = Literal["json", "text"]
+
+
+@frozen
+class Earned:
+    """How many questions wanted their answer in a form, and how many edits of these answers the screen has kept."""
+
+    asked: int = 0
+    kept: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Kept edits for a question."""
+        return self.kept / self.asked if self.asked else 0.0
 
 
 Change = tuple[Edit, ...]
@@ -168,14 +186,16 @@ class Search:
     """
     The open step, and what all steps so far have found out.
 
-    `known` is each training item's last result on the way to the current skill, and `under` the hash of the text that
-    it is from; `shown` is how many batches had it. `again` counts further draws of turned tasks for an edit's credit,
-    `varied` how often one did not stay so; `fickle` are those tasks. `at` is where each known result is recorded.
+    `known` is each training item's last result on the way to the current skill, `under` the hash of the text that it is
+    from, and `at` where it is recorded; `shown` is how many batches had it. `again` counts tasks that were tried under
+    the same text once more, in a batch or for an edit's credit, `varied` how often one came out otherwise; `fickle` are
+    those tasks.
 
     `kept` are the edits that are in the current skill, `saved` those to be tried again. `asked_anew` counts how often
-    another edit was asked for in the place of one, by the types of its tasks.
-    `examples` are the items that stand in the current skill, `spoiled` how often such a proposal was refused.
-    `tries` counts the results, `calls` those that they came from, and `questions` those to the optimizer.
+    another edit was asked for in the place of one, by the types of its tasks. `examples` are the items that stand in
+    the current skill, `spoiled` how often such a proposal was refused. `forms` is what answers in each form have
+    earned, up to the last step. `tries` counts the results, `calls` those that they came from, and `questions` those to
+    the optimizer.
     """
 
     step: OpenStep | None = None
@@ -189,6 +209,7 @@ class Search:
     tried: tuple[Tried, ...] = ()
     examples: frozenset[str] = frozenset()
     spoiled: int = 0
+    forms: Mapping[ReplyForm, Earned] = field(factory=dict)
     again: int = 0
     varied: int = 0
     fickle: frozenset[str] = frozenset()
@@ -229,8 +250,24 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     calls = sum(len(row.calls) for row in rows.values())
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
     if program.step is not None and event.place == program.step.place.in_batch(0):
-        program = _knowing(program, rows)
+        program = _knowing(_repeated(program, rows), rows)
     return _with(state, program)
+
+
+def _repeated(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
+    """What tells whether the target varies: tasks that were tried under this very text before."""
+    again = {
+        item: row.outcome
+        for item, row in rows.items()
+        if isinstance(row.outcome, Measured) and program.under.get(item) == row.skill
+    }
+    flipped = [item for item, outcome in again.items() if outcome.hard != program.known[item].hard]
+    return replace(
+        program,
+        again=program.again + len(again),
+        varied=program.varied + len(flipped),
+        fickle=program.fickle.union(flipped),
+    )
 
 
 def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
@@ -376,8 +413,8 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
         suspected = suspected or any(kind and kind in edit.content for kind in lost)
         rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
     if rows and not state.program.varied and not any(suspected for suspected, _ in rows):
-        most = max(range(len(rows)), key=lambda at: (len(rows[at][1].edit.claims), len(rows[at][1].edit.content)))
-        rows[most] = (True, rows[most][1])
+        worst = max(range(len(rows)), key=lambda at: (len(rows[at][1].edit.claims), len(rows[at][1].edit.content)))
+        rows[worst] = (True, rows[worst][1])
     return tuple(each for suspected, each in rows if not suspected and each.items and each.edit.content not in before)
 
 
@@ -413,8 +450,26 @@ def _types_behind(state: SearchState, step: OpenStep, edit: Edit) -> frozenset[s
     return frozenset(kind for types in found for kind in types)
 
 
+def better_form(program: Search) -> ReplyForm:
+    """JSON, unless it has earned nothing at first, and plain text more, or was not asked for as often."""
+    plain, usual = program.forms.get("text", Earned()), program.forms.get("json", Earned())
+    if usual.asked < _ENOUGH_ASKED or (usual.kept and not plain.asked):
+        return "json"
+    if plain.asked < _ENOUGH_ASKED:
+        return "text"
+    if plain.rate == usual.rate:
+        return "json" if usual.asked <= plain.asked else "text"
+    return "json" if usual.rate > plain.rate else "text"
+
+
 def _closed(state: SearchState) -> SearchState:
-    return _with(state, replace(state.program, step=None))
+    step, program = open_step(state), state.program
+    form = better_form(program)
+    before = program.forms.get(form, Earned())
+    groups = {group.id for group in step.groups if group.kind == "failure" and not is_recalled(group)}
+    kept = sum(bool(groups.intersection(edit.origins)) for edit in kept_edits(step))
+    forms = {**program.forms, form: Earned(before.asked + len(groups), before.kept + kept)}
+    return _with(state, replace(program, step=None, forms=forms))
 
 
 def resumed(state: SearchState, event: RunResumed) -> SearchState:

@@ -38,6 +38,8 @@ def parted(state: SkillsState, run: RunData) -> Parted | None:
     if len(changed) < 2 or candidate_gated(state, run).verdict.action != "reject":
         return None
     won, lost = _turned(state, run)
+    if not lost:
+        return None
     against: dict[str, list[str]] = {}
     for item in lost:
         felt = changed & _opened(state, item)

@@ -21,6 +21,7 @@ from skillopt_es.programs.skills.evidence import groups_of
 from skillopt_es.programs.skills.managing import ask_for_changes
 from skillopt_es.programs.skills.parts import parted
 from skillopt_es.programs.skills.planner import EditJob, ManageJob, gate_run, next_task, over_cap, stop, untrusted_parts
+from skillopt_es.programs.skills.scope import objection
 from skillopt_es.programs.skills.state import Skills, SkillsState, begun, place_of, where_of
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
@@ -268,6 +269,7 @@ SKILLS: Program[Skills] = Program(
     under_way=_under_way,
     place=place_of,
     doubts=untrusted_parts,
+    objection=objection,
     gated_by=gate_run,
     words=Words(
         position=_position,

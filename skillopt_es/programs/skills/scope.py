@@ -16,7 +16,7 @@ from skillopt_es.engine.tasks import Evaluation, RunData, selection, shuffled
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
 from skillopt_es.programs.skills.state import SkillsState, place_of
-from skillopt_es.skill.folders import SKILL_FILE, always_shown, index_of, skill_of, skills_in
+from skillopt_es.skill.folders import SKILL_FILE, always_shown, files_of, ids_of, index_of, skill_of, skills_in
 
 
 def changed_bodies(state: SkillsState) -> frozenset[str]:
@@ -39,6 +39,24 @@ def _listed_otherwise(state: SkillsState) -> bool:
     assert state.built is not None
     assert state.current is not None
     return index_of(state.built.candidate) != index_of(state.current.skill)
+
+
+def objection(state: SkillsState, run: RunData) -> str:
+    """That too many items do not open a skill any more that the candidate left alone; nothing where that is allowed."""
+    most = run.config.skills.recall_loss
+    if most is None or state.built is None:
+        return ""
+    return "lost_recall" if len(passing_by(state, run)) > most else ""
+
+
+def passing_by(state: SkillsState, run: RunData) -> tuple[str, ...]:
+    """The items that opened a skill which the candidate leaves as it is, and do not open it under the candidate."""
+    assert state.built is not None
+    assert state.current is not None
+    before, after = state.current.skill, state.built.candidate
+    same = {skill for skill in ids_of(before) if files_of(before, skill) == files_of(after, skill)}
+    old, new = (state.program.views.get(each.hash, {}) for each in (before, after))
+    return tuple(item for item in run.selection_items if item in new and same & set(old.get(item, ())) - set(new[item]))
 
 
 def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:

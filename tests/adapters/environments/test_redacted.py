@@ -12,14 +12,16 @@ import pytest
 import yaml
 from attrs import frozen
 
-from skillopt_es.adapters.environments.redacted import RedactedEnvironment
+from skillopt_es.adapters.environments.redacted import RedactedEnvironment, RedactedHands
 from skillopt_es.adapters.models.redaction import REDACTED, Redactor
 from skillopt_es.config import load_config
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.events.values import Failed, Json, Measured, SkillTree
 from skillopt_es.ports import (
     Answers,
     Ask,
+    Asking,
+    AsksJudge,
     CallFailed,
     ChatReply,
     Environment,
@@ -124,7 +126,7 @@ def test_the_keys_of_both_roles_and_of_the_environment_are_known(tmp_path: Path)
     said = ("model.optimizer_api_key_env=OTHER_KEY", "env.some_env=THIRD")
     config = load_config(tmp_path / "config.yaml", said)
     environ = {"MY_KEY": KEY, "OTHER_KEY": "other", "THIRD": "third", "HOME": "/root"}
-    assert known_secrets(config, environ) == (KEY, "other", "third")
+    assert set(known_secrets(config, environ)) == {KEY, "other", "third"}
 
 
 @frozen
@@ -206,3 +208,42 @@ def test_an_error_of_an_environment_quotes_no_key(error: Exception) -> None:
     assert isinstance(caught.value, RuntimeError if isinstance(error, KeyError) else type(error))
     assert KEY not in "".join(traceback.format_exception(caught.value))
     assert REDACTED in str(caught.value)
+
+
+class SaysAndJudges(Says):
+    """The same with a judge."""
+
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        """Always the same verdict."""
+        self.asked += [message.content for message in messages]
+        return ChatReply(text="{}", finish="stop")
+
+
+@frozen
+class AnItem:
+    """An item of nothing."""
+
+    id: str
+    task_type: str = ""
+
+
+class TellsItAll:
+    """Hands elsewhere that ask the target and the judge about a key, and find it in the answer."""
+
+    async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
+        """The key is in each thing that is said."""
+        ask = asking()
+        await ask([Message("user", f"is {KEY} right?")])
+        assert isinstance(ask, AsksJudge)
+        await ask.judge([Message("user", f"is {KEY} right?")], max_tokens=1, schema={})
+        return Episode(outcome=Measured(1.0, 1.0), task="", records=(), detail=f"it is {KEY}", prediction=KEY)
+
+
+def test_what_comes_from_elsewhere_loses_its_keys_here() -> None:
+    """Neither target nor judge are told one, and nothing of it is recorded."""
+    says = SaysAndJudges()
+    hands = RedactedHands(TellsItAll(), Redactor([KEY]))
+    item = AnItem("one")
+    episode = asyncio.run(hands.attempt(item, SKILL, lambda: says, seed=1, slot="s"))
+    assert says.asked == [f"is {REDACTED} right?"] * 2
+    assert KEY not in f"{episode}"

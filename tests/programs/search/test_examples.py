@@ -41,6 +41,7 @@ def trained(folder: Path, target: so.AnswerFunction = follower, **settings: obje
     config = {
         "env": {"name": "tasks", "data_path": str(folder / "tasks.jsonl"), "split_mode": "field"},
         "train": {"program": "search"},
+        "search": {"first_batch": 12},
         "evaluation": {"eval_test": False},
         "budget": {"max_calls": 90},
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from support.command import command
 
 import skillopt_es as so
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -223,7 +224,9 @@ def test_a_target_that_never_varies_is_drawn_again_a_few_times_in_all(tmp_path: 
     assert 0 < further(run) <= 8
     assert not any(credit.varied for event in of_type(run, EditsRanked) for credit in event.credits)
     (tmp_path / "off").mkdir()
-    assert further(searched(tmp_path / "off", **{"search.draw_again": False})) == 0
+    off = searched(tmp_path / "off", **{"search.draw_again": False})
+    assert further(off) == 0
+    assert off.summary().best.value == run.summary().best.value == 1.0
 
 
 def test_luck_earns_no_credit(tmp_path: Path) -> None:
@@ -238,7 +241,8 @@ def test_luck_earns_no_credit(tmp_path: Path) -> None:
 
     def useless(request: so.ChatRequest) -> str:
         rows = failed_in(request).items()
-        edits = [{"op": "append", "content": f"Mind {kind}.", "items": items} for kind, items in rows]
+        told = request.messages[-1].content.count("Mind")  # what was refused is not tried again
+        edits = [{"op": "append", "content": f"Mind {kind} {told}.", "items": items} for kind, items in rows]
         return json.dumps({"edits": edits})
 
     seen: Counter[tuple[str, str]] = Counter()
@@ -308,11 +312,29 @@ def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under
     assert again[0].edits[0].content in run.skill("best").text
 
 
+def test_a_task_that_is_tried_under_one_text_twice_tells_whether_the_target_varies(tmp_path: Path) -> None:
+    """Later batches have tasks of earlier ones, and nothing was taken in between: no draw is made for it."""
+    asked: Counter[str] = Counter()
+
+    def alternating(request: so.ChatRequest) -> str:
+        kind, word = request.messages[-1].content.split()[-2:]
+        asked[word] += 1
+        return f"{word}-{kind[::-1] if asked[word] % 2 == 0 and word.startswith('wr') else 'none'}"
+
+    def silent(request: so.ChatRequest) -> str:
+        return json.dumps({"edits": []})
+
+    run = searched(tmp_path, agent=alternating, teach=silent, **{"train.patience": 6})
+    search = fold([recorded.event for recorded in run.events()]).program
+    assert search.again == search.varied > 0
+    assert len(search.fickle) == search.varied
+
+
 def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     """The tasks that it fixed alone, and how many tries it took to know."""
     run = searched(tmp_path, **{"budget.max_calls": 90})
     said = command("blame", "search", "--line", "3", "--dir", ".", cwd=tmp_path)
-    assert re.search(r"tried alone: fixed train.* in \d+ tr(y|ies)", said.out), said
+    assert re.search(r"tried alone: fixed train.* \(\d+ tr(y|ies)", said.out), said
     told = json.loads(command("blame", "search", "--line", "3", "--dir", ".", "--json", cwd=tmp_path).out)
     [line] = told["lines"]
     [credit] = line["credits"]
@@ -320,6 +342,7 @@ def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     assert set(credit["fixed"]) <= set(line["items"])
     assert "RULE" in line["text"]
     assert run.status == "completed"
+    assert "alone it fixed nothing" in command("why-not", "search", "--dir", ".", cwd=tmp_path).out
 
 
 def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:

@@ -158,6 +158,35 @@ def test_where_nothing_that_was_changed_explains_a_loss_all_is_refused(tmp_path:
     assert (gated.verdict.action, gated.verdict.lost) == ("reject", ("val2", "val6"))
 
 
+@pytest.mark.parametrize(("most", "taken"), [(None, True), (2, True), (1, False)])
+def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
+    most: int | None, taken: bool, tmp_path: Path
+) -> None:
+    """An agent that opens one skill only: a greedy new description takes birch's tasks, and the score still rises."""
+
+    def opening_one(request: so.ChatRequest) -> str | so.ChatReply:
+        kind = request.messages[1].content.split()[-2]
+        fitting = sorted(name for name, said in world.listed(request).items() if kind in said)
+        return world.target(request) if world.opened(request) or not fitting else world.view(fitting[0])
+
+    def greedy(request: so.ChatRequest) -> str:
+        if request.stage == "meta_skill":
+            return '{"changes": []}'
+        edits = json.loads(fixing(request))["edits"]
+        more = [
+            {"op": "describe", "skill": "apple-tasks", "description": "apple, and birch."},
+            {"op": "append", "skill": "apple-tasks", "content": "RULE birch hcrib"},
+        ]
+        return json.dumps({"edits": [*edits, *more] if edits else []})
+
+    settings = {"skills.recall_loss": most, "train.num_epochs": 1, "train.batch_size": 16}
+    run = trained(tmp_path, agent=opening_one, optimizer=greedy, skills=FIRST, **settings)
+    [gated] = of_type(run, CandidateGated)
+    assert isinstance(gated, CandidateGated)
+    assert (gated.verdict.taken, gated.verdict.won, gated.verdict.lost) == (taken, ("val0", "val4"), ())
+    assert (gated.verdict.reason == "lost_recall") != taken
+
+
 @pytest.mark.parametrize(
     "name",
     [
