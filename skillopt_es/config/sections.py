@@ -221,6 +221,7 @@ class SearchConfig:
     backlog: bool
     beside: int = field(metadata=_limits(low=0))
     examples: Literal["auto", "on", "off"]
+    reply: Literal["auto", "json", "text"]
 
 
 @frozen(kw_only=True)
