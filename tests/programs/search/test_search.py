@@ -243,7 +243,8 @@ def test_luck_earns_no_credit(tmp_path: Path) -> None:
 
     def useless(request: so.ChatRequest) -> str:
         rows = failed_in(request).items()
-        edits = [{"op": "append", "content": f"Mind {kind}.", "items": items} for kind, items in rows]
+        told = request.messages[-1].content.count("Mind")  # what was refused is not tried again
+        edits = [{"op": "append", "content": f"Mind {kind} {told}.", "items": items} for kind, items in rows]
         return json.dumps({"edits": edits})
 
     seen: Counter[tuple[str, str]] = Counter()
