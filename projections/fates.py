@@ -7,7 +7,8 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.values import GateVerdict
+from skillopt_es.events.catalog import EditsRanked
+from skillopt_es.events.values import Credit, GateVerdict
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.wording import same_words
 
@@ -93,8 +94,7 @@ def _end(chain: Chain, name: str) -> tuple[Reason, str]:
         return _without_verdict(chain)
     ranked = chain.ranked.event
     if name not in ranked.chosen:
-        budget = "" if ranked.budget is None else f", budget {ranked.budget}"
-        return "ranked_out", f"{len(ranked.chosen)} of {len(ranked.pool)} were chosen{budget}"
+        return "ranked_out", _why_not_chosen(ranked, name)
     report = chain.reports.get(name)
     if report is None:
         return _without_verdict(chain)
@@ -158,3 +158,19 @@ def _note_end(chain: Chain, note: str, status: str) -> tuple[Reason, str]:
     if chain.written is not None:
         return "taken", f"written after the verdict of step {chain.step}"
     return "open", f"the notes of step {chain.step} are not written yet"
+
+
+def _why_not_chosen(ranked: EditsRanked, name: str) -> str:
+    credit = next((each for each in ranked.credits if each.edit == name), None)
+    if credit is not None:
+        return f"alone it {earned(credit)}"
+    budget = "" if ranked.budget is None else f", budget {ranked.budget}"
+    return f"{len(ranked.chosen)} of {len(ranked.pool)} were chosen{budget}"
+
+
+def earned(credit: Credit) -> str:
+    """What an edit has done alone: the tasks that it fixed and broke, and those that told nothing."""
+    fixed = f"fixed {', '.join(sorted(credit.fixed))}" if credit.fixed else "fixed nothing"
+    broke = f", broke {', '.join(sorted(credit.broke))}" if credit.broke else ""
+    varied = f"; {', '.join(sorted(credit.varied))} came out otherwise when drawn again" if credit.varied else ""
+    return f"{fixed}{broke}{varied}"

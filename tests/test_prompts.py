@@ -22,7 +22,13 @@ from skillopt_es.prompts import LATEST, system_prompt
 from skillopt_es.sessions import session as module
 from skillopt_es.sessions.session import resume, start
 
-DIGESTS = {1: "0916a2a3a05152b4", 2: "a64a9ad9abae1453", 3: "a634c93187442382", 4: "88205667525a5c57"}
+DIGESTS = {
+    1: "0916a2a3a05152b4",
+    2: "a64a9ad9abae1453",
+    3: "a634c93187442382",
+    4: "88205667525a5c57",
+    5: "47f2803699ab0b55",
+}
 
 
 @pytest.mark.parametrize("version", DIGESTS)

@@ -221,7 +221,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
         click.echo()
         print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     say()
-    print_next(_next(each, directory))
+    print_next(_next(each, directory, _where_to(found.started)))
 
 
 def _print_steps(summary: Summary) -> None:
@@ -370,14 +370,19 @@ def _hard(score: Score | None) -> str:
     return "-" if score is None else f"{score.hard:.4f}"
 
 
-def _next(each: Overview, directory: Path) -> list[tuple[str, str]]:
+def _where_to(started: RunStarted | None) -> str:
+    """Where a run's skill is usually exported to: a file, or for a folder of skills a folder."""
+    return "skills/" if started is not None and started.skill.is_folder else "SKILL.md"
+
+
+def _next(each: Overview, directory: Path, out: str) -> list[tuple[str, str]]:
     """What to type next, and what is to know of that."""
     name, summary = each.folder.name, each.summary
     where = dir_option(directory)
     if summary.imported is not None:
         return [(f"replay {name} --check{where}", "")]
     if each.status == "completed":
-        return [(f"export {name} SKILL.md{where}", "")]
+        return [(f"export {name} {out}{where}", "")]
     if each.status == "running":
         return [(f"log {name} --follow{where}", "")]
     if each.status == "new":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
 from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, Proposal, SkillTree
+from skillopt_es.projections.fates import earned
 from skillopt_es.projections.seal import Looks
 from skillopt_es.skill.folders import ids_of
 
@@ -50,12 +51,9 @@ def names(items: Sequence[str], most: int = _MOST_NAMES) -> str:
 
 
 def credit_words(credit: Credit) -> str:
-    """What an edit has earned alone: the tasks that it fixed and broke, and what it took to know."""
-    fixed = f"fixed {names(sorted(credit.fixed))}" if credit.fixed else "fixed nothing"
-    broke = f", broke {names(sorted(credit.broke))}" if credit.broke else ""
+    """What an edit has earned alone, and what it took to know."""
     again = f", and {credit.again} more to rule out luck" if credit.again else ""
-    varied = f"; {names(sorted(credit.varied))} came out otherwise when drawn again" if credit.varied else ""
-    return f"{fixed}{broke} in {counted(credit.tries, 'try')}{again}{varied}"
+    return f"{earned(credit)} ({counted(credit.tries, 'try')}{again})"
 
 
 def proposal_words(proposal: Proposal) -> str:

@@ -30,11 +30,11 @@ def question(
     stage: Stage,
     prompt: str | tuple[str, ...],
     sections: Iterable[str],
-    schema: Mapping[str, Json],
+    schema: Mapping[str, Json] | None,
     max_tokens: int | None = None,
     effort: str = "",
 ) -> ChatRequest:
-    """A request to the optimizer: a system prompt by name (or several as one) and the user message's sections."""
+    """A request to the optimizer: system prompts by name, the user message's sections, and no schema for plain text."""
     config, version = run.config, run.started.prompts
     role = config.optimizer_model
     names = (prompt,) if isinstance(prompt, str) else prompt

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-LATEST = 4
+LATEST = 5
 """What new runs begin with."""
 
 

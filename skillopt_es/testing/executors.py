@@ -196,7 +196,7 @@ def after_a_failed_attempt_others_are_made(case: ExecutorCase) -> None:
     async def scene(_: Workplace, hands: Hands, items: Sequence[Item]) -> None:
         for number in range(case.workers + 1):
             try:
-                await hands.attempt(items[0], SKILL, lambda: Target(NotStarted()), seed=7, slot=f"s{number}")
+                await hands.attempt(items[0], SKILL, lambda: Target(NotStarted()), seed=7, slot=f"attempt-{number}")
             except NotStarted:
                 continue
         found = await hands.attempt(items[0], SKILL, Target, seed=7, slot="last")

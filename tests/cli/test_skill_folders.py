@@ -54,6 +54,7 @@ def test_what_is_for_one_skill_is_refused_in_a_sentence(words: tuple[str, ...], 
     ("words", "said"),
     [
         (("status", "demo"), "trains      a folder of 0 skills on tasks"),
+        (("status", "demo"), "skillopt-es export demo skills/"),
         (("blame", "demo", "dates-in-answers/SKILL.md"), "step 1"),
         (("diff", "demo", "step 2", "step 3"), "+++ dates-in-answers/SKILL.md"),
         (("explain", "demo", "step", "3"), "merge dates and writing-dates into dates-in-answers"),

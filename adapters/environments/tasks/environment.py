@@ -150,11 +150,9 @@ def _episode(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], v
         )
     lines = [
         "[EVALUATION RESULT]",
-        f"Answer: {shorten(answer, _SHOWN)!r}",
-        f"Expected: {_shown(item)}",
+        *_once(answer, records),
+        *_expected(item),
         f"Grader: {item.grader}",
-        f"Hard: {verdict.hard:g}",
-        f"Soft: {verdict.soft:.4f}",
         *([f"Note: {verdict.note}"] if verdict.note else []),
     ]
     return Episode(
@@ -178,6 +176,20 @@ def _ungraded(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], 
         detail=why,
         prediction=answer,
     )
+
+
+def _once(answer: str, records: Sequence[TrajectoryRecord]) -> list[str]:
+    """The answer where it is not the whole reply, word for word: quotes and escapes would be learned as part of it."""
+    return [] if records[-1].text.strip() == answer else [f"Answer: {shorten(answer, _SHOWN)}"]
+
+
+def _expected(item: TaskItem) -> list[str]:
+    """What was expected, word for word where it is text, one line for each accepted answer."""
+    listed = item.expected if isinstance(item.expected, list) else [item.expected]
+    if listed and all(isinstance(each, str) for each in listed):
+        first, *others = (shorten(str(each), _SHOWN) for each in listed)
+        return [f"Expected: {first}", *(f"Expected as well: {other}" for other in others)]
+    return [f"Expected: {_shown(item)}"]
 
 
 def _shown(item: TaskItem) -> str:

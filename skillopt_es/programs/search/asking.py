@@ -22,22 +22,32 @@ from skillopt_es.programs.optimizer import (
     without_reply,
 )
 from skillopt_es.programs.search.credit import spoken_of
+from skillopt_es.programs.search.refusing import refusal
 from skillopt_es.programs.search.rounds import ground, parted, screened
 from skillopt_es.programs.search.state import (
     EARNED_NOTHING,
     TOO_NARROW,
+    Kept,
+    ReplyForm,
     SearchState,
     Tried,
+    better_form,
     open_step,
     replaced_by,
     types_of,
 )
+from skillopt_es.prompts import system_prompt
 from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.plain import as_json
 from skillopt_es.replies.proposals import placed_in
 from skillopt_es.skill.edits import apply_edits
 
 _MOST_TOLD = 16  # refused edits in one question
+_MOST_HELPED = 8
+_WITH_TEXT = 5  # the first version of the prompts that has one for replies in plain text
+_FORMS: Mapping[str, ReplyForm] = {"json": "json", "text": "text", "auto": "json"}
+_PROMPTS: Mapping[ReplyForm, str] = {"json": "search", "text": "search_text"}
 
 
 @frozen
@@ -56,18 +66,29 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     old = replaced_by(state.program, group)
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
 
+    form, told = reply_form(state, run), _tried_about(group, state, run)
+    prompt = system_prompt(_PROMPTS[form], run.started.prompts)
+    refused: dict[str, str] = {}
+
     def read(text: str) -> PatchReply | Unusable:
-        most = most_edits(len(failing))
-        found = read_patch(text, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
+        most, said = most_edits(len(failing)), as_json(text) if form == "text" else text
+        found = read_patch(said, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
         if isinstance(found, Unusable):
             return found
-        given = (edit if old is None else in_place_of(old.edit, edit) for edit in found.edits)
+        whys = {edit: refusal(edit, prompt=prompt, skill=skill.text, tried=told) for edit in found.edits}
+        refused.clear()
+        refused.update({edit.content: why for edit, why in whys.items() if why})
+        if refused and all(whys.values()):
+            return Unusable(f"none of the edits is tried: of the first, {next(iter(refused.values()))}")
+        kept = (edit for edit, why in whys.items() if not why)
+        given = (edit if old is None else in_place_of(old.edit, edit) for edit in kept)
         edits = (_with_claims(each, failing, tasks) for edit in given for each in moved(edit, skill))
         named = tuple(replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(edits, start=1))
         return replace(found, edits=named)
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
-        return _proposal(group, step.number, consulted)
+        left_out = "; ".join(f"an edit was left out: {why}" for why in refused.values())
+        return _proposal(group, step.number, consulted, left_out)
 
     return Asking(
         request=_request(
@@ -114,7 +135,7 @@ def _request(
     run: RunData,
     evidence: RecordedTexts,
 ) -> ChatRequest:
-    rows = state.rollouts[group.place]
+    rows, form = state.rollouts[group.place], reply_form(state, run)
     most = run.config.gradient.max_trajectory_chars
 
     def blocks(title: str, shown_rows: Sequence[RolloutCompleted]) -> str:
@@ -126,9 +147,10 @@ def _request(
         run,
         slot=group.id,
         stage="analyst",
-        prompt="search",
+        prompt=_PROMPTS[form],
         sections=(
             skill_section(skill),
+            helped_section(state.program.kept[-_MOST_HELPED:]),
             tried_section(_tried_about(group, state, run)),
             guide_section(run.started.guide),
             steering_section(state.steering),
@@ -136,7 +158,7 @@ def _request(
             blocks("Failed", [rows[item] for item in failing]),
             f"At most {most_edits(len(failing))} edits: one for each kind of failure.",
         ),
-        schema=naming_files(CLAIMED_SCHEMA, skill),
+        schema=naming_files(CLAIMED_SCHEMA, skill) if form == "json" else None,
     )
 
 
@@ -161,9 +183,27 @@ def _lost_before(state: SearchState, run: RunData) -> list[Tried]:
     return [Tried(step=step.number, edit=edit, why=EARNED_NOTHING) for edit in lost]
 
 
+def reply_form(state: SearchState, run: RunData) -> ReplyForm:
+    """In which form this step's questions want their answers; with `auto`, in what has earned more so far."""
+    wish = run.config.search.reply
+    return better_form(state.program) if wish == "auto" and run.started.prompts >= _WITH_TEXT else _FORMS[wish]
+
+
 def most_edits(failing: int) -> int:
     """How many edits an answer about so many failing tasks may have."""
     return max(2, failing)
+
+
+def helped_section(kept: Sequence[Kept]) -> str:
+    """What is in the skill because it helped, and what it has fixed; or nothing."""
+    lines = [
+        f"- step {each.step}: {described(each.edit)}\n  fixed alone: {', '.join(each.items) or 'nothing'}"
+        for each in kept
+        if each.edit.source != "examples"
+    ]
+    if not lines:
+        return ""
+    return "## Edits that helped before\nThey are in the skill.\n" + fenced("helped", "\n".join(lines))
 
 
 def tried_section(tried: Sequence[Tried]) -> str:
@@ -176,7 +216,7 @@ def tried_section(tried: Sequence[Tried]) -> str:
     )
 
 
-def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
+def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply], left_out: str) -> PatchProposed:
     reply = consulted.value
     if reply is None:
         return without_reply(group, step, consulted)
@@ -188,5 +228,6 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
         result="edits" if reply.edits else "nothing",
         edits=reply.edits,
         reasoning=reply.reasoning,
+        note=left_out,
         calls=consulted.calls,
     )

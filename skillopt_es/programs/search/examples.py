@@ -80,8 +80,9 @@ def _due(state: SearchState, run: RunData) -> bool:
     assert state.best is not None
     program = state.program
     idle = state.steps_done > 0 and state.best.step < state.steps_done
-    tried = program.spoiled < MOST_REFUSED and len(program.examples) < _MOST_IN_SKILL
-    return bool(form(run)) and tried and (state.steps_done == 0 or idle)
+    helpless = state.best.step == 0 or bool(program.examples)  # no rule has helped so far, or examples did
+    room = program.spoiled < MOST_REFUSED and len(program.examples) < _MOST_IN_SKILL
+    return bool(form(run)) and room and (state.steps_done == 0 or (idle and helpless))
 
 
 def show_examples(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:

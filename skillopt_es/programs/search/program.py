@@ -25,6 +25,7 @@ from skillopt_es.programs.search.examples import examples_group, show_examples
 from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
 from skillopt_es.programs.search.rounds import groups_to_ask, next_tries, screened
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
+from skillopt_es.projections.fates import earned
 from skillopt_es.skill.edits import apply_edits
 
 
@@ -107,14 +108,14 @@ def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
     found = screened(state, run)
     won = {edit.id for index, each in found.items() if each.won for edit in step.changes[index]}
     pool = tuple(edit.id for edit in step.edits)
-    earned = tuple(_credit(step.changes[index][-1].id, each) for index, each in found.items())
+    given = tuple(_credit(step.changes[index][-1].id, each) for index, each in found.items())
     return events.EditsRanked(
         step=step.number,
         budget=None,
         pool=pool,
         chosen=tuple(name for name in pool if name in won),
-        reasoning="; ".join(f"{each.edit} {_done(each)}" for each in earned),
-        credits=earned,
+        reasoning="; ".join(f"{each.edit} {earned(each)}" for each in given),
+        credits=given,
     )
 
 
@@ -127,13 +128,6 @@ def _credit(name: str, found: Screened) -> Credit:
         again=found.again,
         tries=sum(len(each.after) for each in found.results.values()),
     )
-
-
-def _done(credit: Credit) -> str:
-    fixed = f"fixed {', '.join(sorted(credit.fixed))}" if credit.fixed else "fixed nothing"
-    broke = f", broke {', '.join(sorted(credit.broke))}" if credit.broke else ""
-    varied = f"; {', '.join(sorted(credit.varied))} came out otherwise when drawn again" if credit.varied else ""
-    return fixed + broke + varied
 
 
 def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from attrs import evolve as replace
 from attrs import field, frozen
@@ -30,6 +31,7 @@ from skillopt_es.projections.state import RunState
 EARNED_NOTHING = "alone it made no task better, or as many worse"
 TOO_NARROW = "it fixed the tasks that it was made for, and no other task of their type"
 _ALL = 1_000_000  # tasks that an edit is for that names none
+_ENOUGH_ASKED = 2  # questions that tell whether a form of reply is any good
 _MOST_TRIED = 60  # what is older is not told any more
 
 
@@ -61,6 +63,22 @@ class Saved:
     edit: Edit
     items: tuple[str, ...]
     place: Place
+
+
+ReplyForm = Literal["json", "text"]
+
+
+@frozen
+class Earned:
+    """How many questions wanted their answer in a form, and how many edits of these answers the screen has kept."""
+
+    asked: int = 0
+    kept: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Kept edits for a question."""
+        return self.kept / self.asked if self.asked else 0.0
 
 
 Change = tuple[Edit, ...]
@@ -175,8 +193,9 @@ class Search:
 
     `kept` are the edits that are in the current skill, `saved` those to be tried again. `asked_anew` counts how often
     another edit was asked for in the place of one, by the types of its tasks. `examples` are the items that stand in
-    the current skill, `spoiled` how often such a proposal was refused. `tries` counts the results, `calls` those that
-    they came from, and `questions` those to the optimizer.
+    the current skill, `spoiled` how often such a proposal was refused. `forms` is what answers in each form have
+    earned, up to the last step. `tries` counts the results, `calls` those that they came from, and `questions` those to
+    the optimizer.
     """
 
     step: OpenStep | None = None
@@ -190,6 +209,7 @@ class Search:
     tried: tuple[Tried, ...] = ()
     examples: frozenset[str] = frozenset()
     spoiled: int = 0
+    forms: Mapping[ReplyForm, Earned] = field(factory=dict)
     again: int = 0
     varied: int = 0
     fickle: frozenset[str] = frozenset()
@@ -430,8 +450,26 @@ def _types_behind(state: SearchState, step: OpenStep, edit: Edit) -> frozenset[s
     return frozenset(kind for types in found for kind in types)
 
 
+def better_form(program: Search) -> ReplyForm:
+    """JSON, unless it has earned nothing at first, and plain text more, or was not asked for as often."""
+    plain, usual = program.forms.get("text", Earned()), program.forms.get("json", Earned())
+    if usual.asked < _ENOUGH_ASKED or (usual.kept and not plain.asked):
+        return "json"
+    if plain.asked < _ENOUGH_ASKED:
+        return "text"
+    if plain.rate == usual.rate:
+        return "json" if usual.asked <= plain.asked else "text"
+    return "json" if usual.rate > plain.rate else "text"
+
+
 def _closed(state: SearchState) -> SearchState:
-    return _with(state, replace(state.program, step=None))
+    step, program = open_step(state), state.program
+    form = better_form(program)
+    before = program.forms.get(form, Earned())
+    groups = {group.id for group in step.groups if group.kind == "failure" and not is_recalled(group)}
+    kept = sum(bool(groups.intersection(edit.origins)) for edit in kept_edits(step))
+    forms = {**program.forms, form: Earned(before.asked + len(groups), before.kept + kept)}
+    return _with(state, replace(program, step=None, forms=forms))
 
 
 def resumed(state: SearchState, event: RunResumed) -> SearchState:
@@ -444,9 +482,17 @@ def resumed(state: SearchState, event: RunResumed) -> SearchState:
 
 
 def retracted(state: SearchState, event: EvidenceRetracted) -> SearchState:
-    """What is no evidence is not tried in the open step, and is no longer known."""
-    step = state.program.step
-    known = {item: found for item, found in state.program.known.items() if item not in event.items}
+    """What is no evidence is not tried in the open step, is no longer known, and is shown beside no other task."""
+    program, step = state.program, state.program.step
     if step is not None and event.place in ("", step.place.in_batch(0)):
         step = replace(step, batch=replace(step.batch, items=without_items(step.batch.items, event.items)))
-    return _with(state, replace(state.program, known=known, step=step))
+    program = replace(
+        program,
+        step=step,
+        known={item: found for item, found in program.known.items() if item not in event.items},
+        at={item: place for item, place in program.at.items() if item not in event.items},
+        # In their order and number: open questions name kept edits by it.
+        kept=tuple(replace(each, items=without_items(each.items, event.items)) for each in program.kept),
+        saved=tuple(each for each in program.saved if without_items(each.items, event.items) == each.items),
+    )
+    return _with(state, program)

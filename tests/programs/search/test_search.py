@@ -19,11 +19,13 @@ from skillopt_es.events.catalog import (
     EditsRanked,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     MinibatchesPlanned,
     PatchProposed,
     StepSkipped,
     TrainingStopped,
 )
+from skillopt_es.programs.search.state import retracted
 
 KINDS = [f"kind{number:02d}" for number in range(12)]
 RULE = re.compile(r"RULE (\w+) (\w+)")
@@ -241,7 +243,8 @@ def test_luck_earns_no_credit(tmp_path: Path) -> None:
 
     def useless(request: so.ChatRequest) -> str:
         rows = failed_in(request).items()
-        edits = [{"op": "append", "content": f"Mind {kind}.", "items": items} for kind, items in rows]
+        told = request.messages[-1].content.count("Mind")  # what was refused is not tried again
+        edits = [{"op": "append", "content": f"Mind {kind} {told}.", "items": items} for kind, items in rows]
         return json.dumps({"edits": edits})
 
     seen: Counter[tuple[str, str]] = Counter()
@@ -329,11 +332,24 @@ def test_a_task_that_is_tried_under_one_text_twice_tells_whether_the_target_vari
     assert len(search.fickle) == search.varied
 
 
+def test_what_was_retracted_is_neither_known_nor_shown_again(tmp_path: Path) -> None:
+    """Not beside other tasks, and not for another edit in the place of one."""
+    run = searched(tmp_path, **{"budget.max_calls": 90})
+    state = fold([recorded.event for recorded in run.events()])
+    item = next(item for each in state.program.kept for item in each.items)
+    after = retracted(state, EvidenceRetracted(items=(item,), reason="wrong", by="me")).program
+    assert item in state.program.at
+    assert item not in after.at
+    assert item not in after.known
+    assert len(after.kept) == len(state.program.kept)
+    assert not any(item in each.items for each in after.kept)
+
+
 def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     """The tasks that it fixed alone, and how many tries it took to know."""
     run = searched(tmp_path, **{"budget.max_calls": 90})
     said = command("blame", "search", "--line", "3", "--dir", ".", cwd=tmp_path)
-    assert re.search(r"tried alone: fixed train.* in \d+ tr(y|ies)", said.out), said
+    assert re.search(r"tried alone: fixed train.* \(\d+ tr(y|ies)", said.out), said
     told = json.loads(command("blame", "search", "--line", "3", "--dir", ".", "--json", cwd=tmp_path).out)
     [line] = told["lines"]
     [credit] = line["credits"]
@@ -341,6 +357,7 @@ def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     assert set(credit["fixed"]) <= set(line["items"])
     assert "RULE" in line["text"]
     assert run.status == "completed"
+    assert "alone it fixed nothing" in command("why-not", "search", "--dir", ".", cwd=tmp_path).out
 
 
 def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:
