@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from support.in_process import Cli
 
+from skillopt_es.cli.import_tasks import _KINDS
+from skillopt_es.sessions.tasksets import KINDS
+
 CSV = "question,answer,split\nSay one and two now,1,train\nSay one and two now!,1,val\nSay 2,2,test\n,3,test\n"
 
 
@@ -40,9 +43,14 @@ def test_the_document_says_the_same(source: Path, cli: Cli) -> None:
 
 def test_it_overwrites_nothing_and_says_what_is_wrong(source: Path, cli: Cli) -> None:
     """Before anything is written."""
-    Path("tasks.jsonl").write_text("mine\n")
+    Path("tasks.jsonl").write_text("mine\n", encoding="utf-8")
     assert "exists already" in cli("import-tasks", source).err
     assert Path("tasks.jsonl").read_text() == "mine\n"
     assert cli("import-tasks", source, "--force", "--field", "input=answr").code == 2
     assert "such as" in cli("import-tasks", source, "--force", "--field", "answr").err
     assert "no file" in cli("import-tasks", "gone.csv", "--force").err
+
+
+def test_the_command_offers_every_kind() -> None:
+    """Written out in the command, which must not import the readers to say its help."""
+    assert KINDS == _KINDS
