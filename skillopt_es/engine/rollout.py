@@ -39,6 +39,7 @@ from skillopt_es.ports import (
     Tool,
     TrajectoryRecord,
 )
+from skillopt_es.skill.regions import without_empty_block
 
 _MOST_DETAIL = 500
 _CUT = "Your reply was cut off at the length limit. Answer again, and be brief."
@@ -400,7 +401,7 @@ def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, sk
 
 def _lines(records: Sequence[tuple[str, str]], skill: str) -> Iterator[str]:
     """Each record under its title, without the skill's own text; a system message that is nothing else is left out."""
-    body = skill.strip()
+    body = without_empty_block(skill).strip()  # as the target was shown it
     for kind, text in records:
         own = text.replace(body, _SKILL) if body and kind in ("system", "user", "tool") else text
         if kind != "system" or own.removeprefix("## Skill").strip() not in ("", _SKILL):
