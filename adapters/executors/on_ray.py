@@ -227,9 +227,9 @@ class Office:
                 raise _no_cluster(address, "nobody answers there")
             try:
                 # On a thread of its own, where it leaves the signals alone that end a run in order.
-                await asyncio.to_thread(_init, address)
+                await asyncio.to_thread(_init, self.cluster.address)  # by `auto` Ray finds its token, too
             except (ConnectionError, ray_errors.RayError, ValueError, RuntimeError) as error:
-                raise _no_cluster(address or "this machine", _first_line(error)) from error
+                raise _no_cluster(address or "this machine", _first_line(_cause(error))) from error
         self._head = _host_and_port(str(ray.get_runtime_context().gcs_address))
         self._watch = asyncio.create_task(self._look_after_the_head())
         self._packed = self.put(self.pack)
@@ -306,11 +306,17 @@ def _host_and_port(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def _cause(error: BaseException) -> BaseException:
+    """What Ray says below the error that it raises: that a token is wrong, for one."""
+    below = error.__cause__ or error.__context__
+    return error if below is None else _cause(below)
+
+
 def _no_cluster(where: str, why: str) -> BackendError:
     return BackendError(
         f"there is no Ray cluster at {where}: {why}",
         kind="transport",
-        hint="`ray start --head` starts one; ray.address says where it is",
+        hint="`ray start --head` starts one, ray.address says where; for one with tokens, export RAY_AUTH_MODE=token",
     )
 
 

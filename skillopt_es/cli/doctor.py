@@ -27,10 +27,15 @@ _INDENT = 22
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key for this check.")
 @click.option("--no-calls", is_flag=True, help="Ask no model and try no grader; nothing is sent anywhere.")
+@click.option(
+    "--grade",
+    is_flag=True,
+    help="Grade the expected answer, none and a wrong one for an item of each type; a judge is asked several times.",
+)
 @directory_option
 @json_option
 def doctor_command(
-    config: Path | None, overrides: tuple[str, ...], no_calls: bool, directory: Path, as_json: bool
+    config: Path | None, overrides: tuple[str, ...], no_calls: bool, grade: bool, directory: Path, as_json: bool
 ) -> int:
     """
     Check config, skill, data, grader, key, endpoint and models before a run. Without CONFIG, checks the offline demo.
@@ -40,7 +45,11 @@ def doctor_command(
     """
     from skillopt_es.sessions.doctor import Examination
 
-    what = Examination(config=config, overrides=overrides, directory=directory, environ=os.environ, calls=not no_calls)
+    if no_calls and grade:
+        raise click.UsageError("--grade asks the grader, and --no-calls asks nobody: give one of them")
+    what = Examination(
+        config=config, overrides=overrides, directory=directory, environ=os.environ, calls=not no_calls, grade=grade
+    )
     checks = asyncio.run(_collect(what, quiet=as_json))
     problems = sum(check.status == "problem" for check in checks)
     warnings = sum(check.status == "warning" for check in checks)

@@ -189,7 +189,10 @@ def _null(rule: Rule, asked: _Asked, itself: Power) -> Null:
 def _rivals(own: Rule) -> tuple[Rule, ...]:
     """The run's own rule first, then the usual ones under its clauses."""
     forms = (rule for kind in KINDS.values() for rule in kind.usual)
-    usual = (evolve(rule, no_regression=own.no_regression, min_items=own.min_items) for rule in forms)
+    usual = (
+        evolve(rule, judge_noise=own.judge_noise, no_regression=own.no_regression, min_items=own.min_items)
+        for rule in forms
+    )
     return (own, *(rule for rule in usual if rule != own))
 
 

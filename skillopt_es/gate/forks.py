@@ -25,6 +25,7 @@ GATE_KEYS = (
     "gate_draws",
     "gate_standard_errors",
     "gate_noise",
+    "judge_noise",
     "no_regression",
     "min_items",
     "max_size",

@@ -149,6 +149,7 @@ class Rule:
     draws: int = 1
     standard_errors: float = 0.0
     noise: GateNoise = "families"
+    judge_noise: float = 0.0
     no_regression: int | None = None
     min_items: int = 0
 
@@ -321,7 +322,16 @@ def _within_clauses(rule: Rule, ruling: Ruling) -> Ruling:
         return Ruling(verdict="indecisive", reason="few_items", comparison=seen)
     if ruling.verdict == "accept" and rule.no_regression is not None and len(seen.lost) > rule.no_regression:
         return Ruling(verdict="reject", reason="items_lost", comparison=seen)
+    # A tie that a rule takes is no claim of a gain.
+    if ruling.verdict == "accept" and ruling.reason != "not_worse" and 0 < seen.gain <= _judges_error(rule, seen):
+        return Ruling(verdict="indecisive", reason="within_noise", comparison=seen)
     return ruling
+
+
+def _judges_error(rule: Rule, seen: Comparison) -> float:
+    """The standard error of the gain if nothing but the judge of the answers wavered."""
+    draws = 1 / max(1, seen.candidate_draws) + 1 / max(1, seen.current_draws)
+    return rule.judge_noise * math.sqrt(draws / max(1, len(seen.items)))
 
 
 def too_little_for(rule: Rule, items: int) -> SettingRefused | None:
@@ -437,4 +447,10 @@ KINDS: Mapping[GateRule, RuleKind] = {
 def heeded(rule: Rule) -> Rule:
     """The rule without the settings that its kind ignores."""
     said = {name: getattr(rule, name) for name in rule.kind.heeds}
-    return Rule(name=rule.name, no_regression=rule.no_regression, min_items=rule.min_items, **said)
+    return Rule(
+        name=rule.name,
+        judge_noise=rule.judge_noise,
+        no_regression=rule.no_regression,
+        min_items=rule.min_items,
+        **said,
+    )

@@ -60,6 +60,7 @@ def rule_of(config: RunConfig) -> Rule:
             draws=evaluation.gate_draws,
             standard_errors=evaluation.gate_standard_errors,
             noise=evaluation.gate_noise,
+            judge_noise=evaluation.judge_noise,
             no_regression=evaluation.no_regression,
             min_items=evaluation.min_items,
         )

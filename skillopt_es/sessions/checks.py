@@ -94,7 +94,7 @@ async def check_data(config: RunConfig, *, runs: Path, try_grader: bool) -> Asyn
         for check in _check_beginning(config, splits):
             yield check
         if try_grader and judge_calls(environment):
-            yield Check("grader", "ok", "a judge grades the answers: not tried")
+            yield Check("grader", "ok", "a judge grades the answers: `doctor --grade` tries it")
         elif try_grader:
             yield await _check_grader(environment, splits)
     finally:

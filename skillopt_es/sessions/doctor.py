@@ -29,6 +29,7 @@ from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Onlooker, Unanswered
 from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
+from skillopt_es.sessions.grading import grades
 from skillopt_es.sessions.hiding import hide_answers
 from skillopt_es.sessions.trying import try_agent
 from skillopt_es.sessions.wiring import (
@@ -57,13 +58,14 @@ _SCHEMA: Mapping[str, Json] = {
 
 @frozen(kw_only=True)
 class Examination:
-    """What is to be examined; without `calls` nothing is sent anywhere."""
+    """What is to be examined; without `calls` nothing is sent anywhere. With `grade`, the grader is tried at length."""
 
     config: Path | None
     overrides: Sequence[str]
     directory: Path
     environ: Mapping[str, str]
     calls: bool
+    grade: bool = False
 
 
 async def examine(what: Examination) -> AsyncIterator[Check]:
@@ -96,6 +98,9 @@ async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[C
     environ = with_dotenv(config, what.environ)
     async for check in _check_models(config, environ, runs=what.directory, calls=what.calls):
         yield check
+    if what.grade:
+        async for check in grades(config, environ):
+            yield check
 
 
 # --- the models -------------------------------------------------------------------------------------------------------

@@ -93,3 +93,45 @@ def test_a_judge_has_to_be_named(folder: Path) -> None:
         so.train(CONFIG, settings={"model.judge": ""}, target=echo)
     with pytest.raises(so.SkillOptError, match="another has none"):
         so.train(CONFIG, settings={"model.judge": "another", "budget.max_cost": 1})
+
+
+def test_doctor_grades_answers_before_anything_is_paid_for(folder: Path, cli: Cli) -> None:
+    """The expected answer, none and a wrong one; a judge several times."""
+    file = Path("config.yaml")
+    file.write_text(json.dumps(CONFIG), encoding="utf-8")
+    checks = cli("doctor", file, "--grade", "--json").json["checks"]
+    [said] = [check["message"] for check in checks if check["name"] == "grade"]
+    assert "none 0/0.00; wrong 0/0.00; expected answer 1/1.00" in said
+    noise = [check["message"] for check in checks if check["name"] == "judge"][-1]
+    assert "its noise is 0.000" in noise
+    assert "2 answers, 3 times each, 6 calls" in noise
+
+
+def test_doctor_says_what_is_wrong_with_a_grader(folder: Path, cli: Cli) -> None:
+    """One that takes anything, one that takes not even the expected answer, and one that breaks."""
+    for number, (body, status, says) in enumerate(
+        [
+            ("return 1", "warning", "wrong answer counts as solved"),
+            ("return 0", "problem", "the expected answer is not always solved (0/0.00)"),
+            ("return row['typo']", "problem", "no grade (the grader raised KeyError: 'typo')"),
+        ]
+    ):
+        Path(f"graders{number}.py").write_text(f"def grade(row):\n    {body}\n", encoding="utf-8")
+        env = {"name": "tasks", "data_path": "tasks.jsonl", "grader": f"python:graders{number}.py:grade"}
+        Path("config.yaml").write_text(json.dumps({**CONFIG, "env": env}), encoding="utf-8")
+        checks = cli("doctor", "config.yaml", "--grade", "--json").json["checks"]
+        assert any(c["name"] == "grade" and c["status"] == status and says in c["message"] for c in checks), checks
+
+
+def test_the_noise_of_a_judge_that_wavers_is_told(folder: Path, cli: Cli) -> None:
+    """With the key that the gate reads; the demo's judge never wavers, so a program does."""
+    program = "import json, random\ndice = random.Random(7)\ndef answer(task):\n    points = dice.choice([0, 4])\n"
+    program += "    return json.dumps({'reasoning': '', 'points': {'right': points}})\n"
+    Path("moody.py").write_text(program, encoding="utf-8")
+    moody = {"backend": "simulated", "optimizer": "o", "target": "t", "judge_backend": "python:moody.py:answer"}
+    config = {**CONFIG, "model": {**moody, "judge": "m"}, "prices": {}}
+    Path("config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    checks = cli("doctor", "config.yaml", "--grade", "--json").json["checks"]
+    last = [check for check in checks if check["name"] == "judge"][-1]
+    assert last["status"] == "warning", checks
+    assert "set evaluation.judge_noise: 0." in last["fix"]

@@ -218,6 +218,12 @@ def test_a_lost_item_too_many_refuses_a_win() -> None:
     assert ruled(Rule(no_regression=1), side("0011", known=1), side("1101")) == ("accept", "better")
 
 
+@pytest.mark.parametrize(("noise", "verdict"), [(0.0, "accept"), (0.3, "accept"), (0.4, "indecisive")])
+def test_a_win_that_a_wavering_judge_can_make_is_none(noise: float, verdict: str) -> None:
+    """One item of four is a quarter; the judge's noise of one grade is halved over four items, and there are two."""
+    assert ruled(Rule(judge_noise=noise), side("0110", known=1), side("1110"))[0] == verdict
+
+
 def test_too_few_measured_items_decide_nothing() -> None:
     assert ruled(Rule(min_items=4), side("0-11", known=1), side("1111")) == ("indecisive", "few_items")
     assert ruled(Rule(min_items=4), side("0011", known=1), side("1111")) == ("accept", "better")

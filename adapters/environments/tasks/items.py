@@ -31,6 +31,14 @@ class TaskItem:
     grade: Grader = field(repr=False, eq=False)
 
     @property
+    def expected_answer(self) -> str:
+        """What a target that knows it would say; empty where that cannot be told, as of a pattern."""
+        first = self.expected[0] if isinstance(self.expected, list) and "json" not in self.grader else self.expected
+        if first is None or "regex" in self.grader:
+            return ""
+        return first if isinstance(first, str) else json.dumps(first, ensure_ascii=False)
+
+    @property
     def answers(self) -> tuple[str, ...]:
         """The accepted answers, where the item says them as texts; a pattern is none."""
         if self.grader == "regex":

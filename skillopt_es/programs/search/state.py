@@ -482,9 +482,17 @@ def resumed(state: SearchState, event: RunResumed) -> SearchState:
 
 
 def retracted(state: SearchState, event: EvidenceRetracted) -> SearchState:
-    """What is no evidence is not tried in the open step, and is no longer known."""
-    step = state.program.step
-    known = {item: found for item, found in state.program.known.items() if item not in event.items}
+    """What is no evidence is not tried in the open step, is no longer known, and is shown beside no other task."""
+    program, step = state.program, state.program.step
     if step is not None and event.place in ("", step.place.in_batch(0)):
         step = replace(step, batch=replace(step.batch, items=without_items(step.batch.items, event.items)))
-    return _with(state, replace(state.program, known=known, step=step))
+    program = replace(
+        program,
+        step=step,
+        known={item: found for item, found in program.known.items() if item not in event.items},
+        at={item: place for item, place in program.at.items() if item not in event.items},
+        # In their order and number: open questions name kept edits by it.
+        kept=tuple(replace(each, items=without_items(each.items, event.items)) for each in program.kept),
+        saved=tuple(each for each in program.saved if without_items(each.items, event.items) == each.items),
+    )
+    return _with(state, program)

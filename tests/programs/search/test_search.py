@@ -19,11 +19,13 @@ from skillopt_es.events.catalog import (
     EditsRanked,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     MinibatchesPlanned,
     PatchProposed,
     StepSkipped,
     TrainingStopped,
 )
+from skillopt_es.programs.search.state import retracted
 
 KINDS = [f"kind{number:02d}" for number in range(12)]
 RULE = re.compile(r"RULE (\w+) (\w+)")
@@ -328,6 +330,19 @@ def test_a_task_that_is_tried_under_one_text_twice_tells_whether_the_target_vari
     search = fold([recorded.event for recorded in run.events()]).program
     assert search.again == search.varied > 0
     assert len(search.fickle) == search.varied
+
+
+def test_what_was_retracted_is_neither_known_nor_shown_again(tmp_path: Path) -> None:
+    """Not beside other tasks, and not for another edit in the place of one."""
+    run = searched(tmp_path, **{"budget.max_calls": 90})
+    state = fold([recorded.event for recorded in run.events()])
+    item = next(item for each in state.program.kept for item in each.items)
+    after = retracted(state, EvidenceRetracted(items=(item,), reason="wrong", by="me")).program
+    assert item in state.program.at
+    assert item not in after.at
+    assert item not in after.known
+    assert len(after.kept) == len(state.program.kept)
+    assert not any(item in each.items for each in after.kept)
 
 
 def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
