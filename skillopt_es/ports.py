@@ -104,7 +104,8 @@ class ChatRequest:
     no, a budget is used up, and it gives up as if that had been its last try. Where it waits before a try, for whatever
     reason, it does so through `rest`: the run may use the call's place meanwhile, and tell the user.
     `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
-    agent finds it among its skills instead. An agent is also told `item` and `seed`, which follow from the slot.
+    agent finds it among its skills instead. An agent is also told `item` and `seed`, which follow from the slot, and
+    `fields`, what its item has besides the question.
     `extra` are further fields of OpenAI's format, as an agent has sent them.
     """
 
@@ -120,6 +121,7 @@ class ChatRequest:
     tool_choice: str = ""  # auto, none, required or a tool's name; empty: the endpoint's default
     skill: SkillTree | None = None
     item: str = ""
+    fields: Mapping[str, Json] = field(factory=dict)
     seed: int = 0
     further: Further | None = field(default=None, eq=False, repr=False)
     rest: Rest | None = field(default=None, eq=False, repr=False)
@@ -223,7 +225,8 @@ class AgentTask:
     One attempt, as an agent of the user's gets it.
 
     `task` is the last thing that is asked, `instructions` what stands before it but for the skill. `messages` are what
-    a chat model would be sent, the skill among them. With the same `seed` an attempt should be the same.
+    a chat model would be sent, the skill among them. `fields` are those of the item that `env.agent_fields` names.
+    With the same `seed` an attempt should be the same.
     """
 
     item: str
@@ -233,6 +236,7 @@ class AgentTask:
     skill: SkillFiles
     seed: int
     deadline_seconds: float
+    fields: Mapping[str, Json] = field(factory=dict)
     gateway: Gateway | None = None
 
 
@@ -459,6 +463,21 @@ class Item(Protocol):
     def task_type(self) -> str:
         """A name to group scores by; empty when there is only one."""
         ...
+
+
+@runtime_checkable
+class TellsAgents(Protocol):
+    """An item with fields that an agent gets besides what is asked; never one that its grader goes by."""
+
+    @property
+    def fields(self) -> Mapping[str, Json]:
+        """Each by its name."""
+        ...
+
+
+def told_agents(item: Item) -> Mapping[str, Json]:
+    """What an agent gets of an item besides what is asked."""
+    return item.fields if isinstance(item, TellsAgents) else {}
 
 
 @frozen(kw_only=True)

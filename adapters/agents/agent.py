@@ -220,6 +220,7 @@ def task_of(request: ChatRequest, files: SkillFiles, seconds: float) -> AgentTas
         task=asked[-1] if asked else "",
         instructions="\n\n".join(filter(None, own)),
         messages=request.messages,
+        fields=request.fields,
         skill=files,
         seed=request.seed,
         deadline_seconds=seconds,
@@ -265,12 +266,17 @@ def _hint(failed: Failure, settings: ModelSettings) -> str:
     role = settings.role
     hints: Mapping[str, str] = {
         "timeout": f"{setting(role, 'timeout_seconds')} is {settings.timeout_seconds:g}",
-        "invalid_reply": "an answer is a text, or an object with `answer` (docs/agents.md)",
+        "invalid_reply": _form(settings),
         "transport": f"is it running? {setting(role, 'url')} says where it is asked",
         "config": f"check {setting(role, 'url')}" if settings.backend == "http" else "",
         "auth": f"check the key in the environment variable {settings.api_key_env}" if settings.api_key_env else "",
     }
     return hints.get(failed.kind, "")
+
+
+def _form(settings: ModelSettings) -> str:
+    text = "text" if settings.backend.startswith("python:") else 'JSON text ("Paris")'
+    return f"an answer is an object with `answer`, or {text} alone (docs/agents.md)"
 
 
 def check_settings(settings: ModelSettings) -> None:

@@ -55,6 +55,7 @@ def task_json(task: AgentTask) -> dict[str, Json]:
         "item": task.item,
         "task": task.task,
         "instructions": task.instructions,
+        "fields": dict(task.fields),
         "messages": [_message(message) for message in task.messages],
         "skill": cast(Json, {**asdict(task.skill), "files": dict(task.skill.files)}),
         "seed": task.seed,

@@ -33,7 +33,7 @@ _ASKED = """  target_gateway: openai                # its calls of a model go th
   target: gpt-4.1-mini                  # the model that it asks
 """
 
-_IGNORED = "# what skillopt-es writes beside your files\nruns/\nevals/\n"
+_IGNORED = "# what skillopt-es writes beside your files\nruns/\nevals/\n# keys\n.env\n"
 
 
 @click.command("init")

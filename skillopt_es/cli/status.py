@@ -386,7 +386,7 @@ def _next(each: Overview, directory: Path, out: str) -> list[tuple[str, str]]:
     if each.status == "running":
         return [(f"log {name} --follow{where}", "")]
     if each.status == "new":
-        return [(f"run CONFIG --run {name}{where}", "it stopped before its first event")]
+        return [(f"run CONFIG --name {name}{where}", "it stopped before its first event")]
     if each.status == "paused":
         folder = directory / name
         return steps_after(folder, reason=summary.pause, key=summary.pause_key, hint=summary.hint)

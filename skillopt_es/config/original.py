@@ -96,7 +96,7 @@ FATES: Mapping[str, Fate] = {
     "train.steps_per_epoch": Retired("it follows from the training items, train.batch_size and train.accumulation"),
     "gradient.max_analyst_rounds": Retired("it has no effect: an analyst is asked once"),
     "optimizer.meta_learning_rate": Retired("the original never reads it"),
-    "env.out_root": Retired("a run's folder is named on the command line, by --dir and --run"),
+    "env.out_root": Retired("a run's folder is named on the command line, by --dir and --name"),
     "env.split_output_dir": Retired("no split is written to files: the log holds which item is in which split"),
 }
 

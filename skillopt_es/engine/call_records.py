@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from attrs import asdict, evolve, frozen
 
+from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.places import Place
@@ -68,6 +69,8 @@ def recorded_request(request: ChatRequest) -> RecordedRequest:
     ]
     if images:
         recorded["images"] = images
+    if request.fields:
+        recorded["fields"] = text_digest(canonical_json(dict(request.fields)))
     return RecordedRequest(json.dumps(recorded, sort_keys=True, separators=(",", ":")))
 
 

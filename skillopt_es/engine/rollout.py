@@ -38,6 +38,7 @@ from skillopt_es.ports import (
     Message,
     Tool,
     TrajectoryRecord,
+    told_agents,
 )
 from skillopt_es.skill.regions import without_empty_block
 
@@ -117,7 +118,9 @@ class _Job:
         """The target for one try: it counts from its first question, and no skill is open yet."""
         skill = self._unit.skill
         shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
-        return _Target(self._unit, self._run, self._ports.calls, shelf, known)
+        own = is_own_agent(self._run.config.target_model.backend)
+        fields = told_agents(self._ports.items[self._unit.item]) if own else {}
+        return _Target(self._unit, self._run, self._ports.calls, shelf, known, fields)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
         target = self._run.config.target_model
@@ -203,12 +206,14 @@ class _Target:
         calls: Calls,
         shelf: Shelf | None,
         known: dict[str, tuple[ChatRequest, Answer]],
+        fields: Mapping[str, Json],
     ) -> None:
         self._unit = unit
         self.slot = unit.place.of_item(unit.item)
         self._run = run
         self._calls = calls
         self._known = known
+        self._fields = fields
         self._turn = 0
         self._judged = 0
         self.made: list[CallRef] = []
@@ -256,6 +261,7 @@ class _Target:
             tool_choice=tool_choice,
             skill=self._unit.skill,
             item=self._unit.item,
+            fields=self._fields,
             seed=_seed(config.train.seed, self.slot),
         )
         answer = await self._ask(request)

@@ -91,7 +91,7 @@ def find_runs(names: Sequence[str], directory: Path) -> list[Path]:
 def new_run_folder(given: str | None, stem: str, now: datetime, directory: Path) -> Iterator[Path]:
     """The folder of a new run: named as given, or after the config and the time; see `_taken`."""
     if given is not None:
-        yield directory / checked_name("--run", given)
+        yield directory / checked_name("--name", given)
         return
     with _taken(f"{stem}-{now:%Y%m%d-%H%M%S}", directory) as folder:
         yield folder

@@ -139,7 +139,7 @@ def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:
             f"{folder.name} stopped before it began",
             hint="nothing is left to continue from: remove its folder, or restore it from a copy"
             if lost_end
-            else f"start it with `skillopt-es run CONFIG --run {folder.name}{dir_option(folder.parent)}`",
+            else f"start it with `skillopt-es run CONFIG --name {folder.name}{dir_option(folder.parent)}`",
         )
     check_allowed("resume", state.started, folder.name)
     return state.started

@@ -12,7 +12,17 @@ from skillopt_es.counting import counted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import checked
 from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.ports import AskOptions, CallFailed, ChatModel, ChatReply, ChatRequest, Fronting, Message
+from skillopt_es.ports import (
+    AskOptions,
+    CallFailed,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Fronting,
+    Item,
+    Message,
+    told_agents,
+)
 from skillopt_es.sessions.checks import Check, problem
 from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import open_environment
@@ -26,7 +36,7 @@ class _Asking:
 
     config: RunConfig
     model: ChatModel
-    item: str
+    item: Item
     skill: SkillTree
     replies: list[ChatReply] = field(factory=list)
 
@@ -38,7 +48,8 @@ class _Asking:
             messages=tuple(messages),
             max_tokens=self.config.env.max_completion_tokens if most is None else most,
             skill=self.skill,
-            item=self.item,
+            item=self.item.id,
+            fields=told_agents(self.item),
             seed=self.config.train.seed,
         )
         self.replies.append(await self.model.complete(request))
@@ -72,7 +83,7 @@ async def try_agent(config: RunConfig, model: ChatModel) -> Check | CallFailed:
             return Check("target", "warning", "the agent was not tried: there is no training item")
         if isinstance(model, Fronting):
             model.route(_Straight(model.upstream))
-        ask = _Asking(config, model, items[0].id, skill)
+        ask = _Asking(config, model, items[0], skill)
         episode = await environment.attempt(items[0], skill, ask, seed=config.train.seed)
     except SkillOptError as error:
         return problem("target", error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import socket
@@ -105,6 +106,18 @@ def test_an_agent_on_the_web_is_not_trusted(page: Desk) -> None:
     assert page.run("run", "config.yaml", "--run", "one", *words).code == 3
     rows = [each for each in events_of(page.folder / "runs" / "one") if isinstance(each, RolloutCompleted)]
     assert {row.trust for row in rows} == {"untrusted"}
+
+
+def test_an_agent_gets_the_named_fields_of_an_item(page: Desk) -> None:
+    """In the doctor's attempt and in those of a run, and no other field."""
+    rows = [{"id": f"t{n}", "input": "Translate it.", "language": "de", "gold": "x", "expected": "x"} for n in range(3)]
+    (page.folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (page.folder / "my_agent.py").write_text("def answer(task): return repr(dict(task.fields))\n")
+    named = "--set=env.agent_fields=[language]"
+    assert "\"{'language': 'de'}\"" in page.run("doctor", "config.yaml", named).out
+    assert page.run("run", "config.yaml", "--run", "one", "--max-calls", "2", "--quiet", named).code == 3
+    rows = [each for each in events_of(page.folder / "runs" / "one") if isinstance(each, RolloutCompleted)]
+    assert {row.prediction for row in rows} == {"{'language': 'de'}"}
 
 
 SLOW = """

@@ -431,7 +431,7 @@ def test_test_scores_are_shown_by_type_of_task(cli: Cli, demo_run: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("run", "after"), [("killed", "resume killed"), ("paused", "resume paused"), ("new", "run CONFIG --run new")]
+    ("run", "after"), [("killed", "resume killed"), ("paused", "resume paused"), ("new", "run CONFIG --name new")]
 )
 def test_status_says_what_to_type_next(cli: Cli, several: Path, run: str, after: str) -> None:
     """A run that is not done goes on; a paused one says why it stopped."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 
 from skillopt_es.engine.call_records import (
     Asked,
@@ -56,3 +57,10 @@ def test_a_repeated_answer_is_the_earlier_one_at_no_cost() -> None:
     assert (call.response, call.finish, call.reply_model) == (text_digest("a"), "stop", "m-1")
     assert (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens) == (0, 0, 0, 0)
     assert (ANSWERED.input_tokens, ANSWERED.cached_tokens) == (3, None)
+
+
+def test_fields_make_another_question_and_are_not_recorded() -> None:
+    """Only their digest is: an answer to other fields answers another question."""
+    told = [recorded_request(evolve(REQUEST, fields={"language": said})) for said in ("de", "fr")]
+    assert len({each.digest("m") for each in (*told, ASKED.recorded)}) == 3
+    assert "language" not in told[0].text

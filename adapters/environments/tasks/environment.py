@@ -17,6 +17,7 @@ from skillopt_es.adapters.environments.tasks.options import BuiltIn, Command, Ta
 from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError, Verdict
 from skillopt_es.adapters.environments.text import last_tagged, shorten
 from skillopt_es.adapters.sandboxes.places import visible_answers
+from skillopt_es.errors import DataError, SettingRefused
 from skillopt_es.events.values import Failed, Json, Measured, SkillTree
 from skillopt_es.ports import (
     Answers,
@@ -43,8 +44,15 @@ class Tasks:
     def __init__(self, settings: EnvironmentSettings, options: TaskOptions) -> None:
         self._settings = settings
         self._options = options
+        if options.compare_with and options.compare_with in options.agent_fields:
+            raise SettingRefused(
+                "env.agent_fields",
+                f" names {options.compare_with!r}, with which the judge compares answers (env.compare_with)",
+                hint="leave it out: an agent must not see what it is graded by",
+            )
         self._graders = Graders(options, Path(settings.folder))
         self._judged_items = False
+        self._unseen = set(options.agent_fields)
         self._sections = SystemPrompts(lambda section: section)
 
     @property
@@ -60,7 +68,13 @@ class Tasks:
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
-        return load_splits(self._settings.data, self._item)
+        splits = load_splits(self._settings.data, self._item)
+        if self._unseen:
+            raise DataError(
+                f"no item has a field {min(self._unseen)!r}, which env.agent_fields names",
+                hint="correct the name, or leave it out",
+            )
+        return splits
 
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Put one task under one skill and grade the answer."""
@@ -92,7 +106,8 @@ class Tasks:
     def _item(self, raw: RawItem) -> TaskItem:
         name, grade = self._graders.of(raw)
         self._judged_items = self._judged_items or JUDGE in name.split(" + ")
-        return task_item(raw, grader=name, grade=grade)
+        self._unseen -= raw.fields.keys()
+        return task_item(raw, told=self._options.agent_fields, grader=name, grade=grade)
 
     async def _graded(self, item: TaskItem, reply: ChatReply, records: Sequence[TrajectoryRecord], ask: Ask) -> Episode:
         tag = self._options.answer_tag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 
 from attrs import field, frozen
 
@@ -19,13 +20,14 @@ _OTHER_NAMES = ("question", "prompt", "text", "instruction", "problem")
 
 @frozen(kw_only=True)
 class TaskItem:
-    """A task: its own system text, the messages that put it, and the grader of its answers."""
+    """A task: its own system text, its messages, the fields told to agents, and the grader of its answers."""
 
     id: str
     task_type: str
     task: str
     system: str
     messages: tuple[Message, ...]
+    fields: Mapping[str, Json]
     expected: Json
     grader: str
     grade: Grader = field(repr=False, eq=False)
@@ -49,8 +51,8 @@ class TaskItem:
         return tuple(each for each in listed if isinstance(each, str))
 
 
-def task_item(raw: RawItem, *, grader: str, grade: Grader) -> TaskItem:
-    """The task in a row of the data; raises DataError for what cannot be asked."""
+def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader) -> TaskItem:
+    """The task in a row of the data, with the fields told to agents; raises DataError for what cannot be asked."""
     kind = raw.fields.get("type", "")
     if not isinstance(kind, str):
         raise raw.refusal("`type` must be text", 'write "type": "…"')
@@ -65,6 +67,7 @@ def task_item(raw: RawItem, *, grader: str, grade: Grader) -> TaskItem:
         task=shorten(asked[-1].content, TASK_LIMIT),
         system=system.strip(),
         messages=asked,
+        fields={name: value for name, value in raw.fields.items() if name in told},
         expected=raw.fields.get("expected"),
         grader=grader,
         grade=grade,

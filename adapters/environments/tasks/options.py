@@ -137,6 +137,14 @@ def _field_name(value: Json) -> str:
     return value
 
 
+def _agent_fields(value: Json) -> tuple[str, ...]:
+    names = tuple(_field_name(each) for each in (value if isinstance(value, list) else [value]))
+    graded = sorted(_GRADED_BY.intersection(names))
+    if graded:
+        raise ValueError(f"must not name {graded[0]!r}: an agent must not see what it is graded by")
+    return names
+
+
 def _paths(value: Json) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list):
@@ -147,6 +155,7 @@ def _paths(value: Json) -> tuple[str, ...]:
     return paths
 
 
+_GRADED_BY = frozenset({"expected", "rubric", "checks", "tolerance", "grader"})
 BUILT_IN_NAMES = (
     "exact",
     "normalized",
@@ -169,11 +178,13 @@ class TaskOptions:
     How tasks are put and graded; an item's own `grader`, `choices` and `tolerance` come before these.
 
     `sandbox` is where a command grades, and `grader_files` what it finds there besides the files that it names. From
-    `pass_score` on an answer is solved. `rubric`, `compare_with` and `judge_…` are for a judge.
+    `pass_score` on an answer is solved. `rubric`, `compare_with` and `judge_…` are for a judge. An agent gets the
+    `agent_fields` of an item besides what is asked: they are named one by one, since any other may hold the answer.
     """
 
     grader: GraderChoice = field(default=BuiltIn("exact"), metadata=parsed_by(read_graders))
     system: str = field(default="", metadata=parsed_by(text))
+    agent_fields: tuple[str, ...] = field(default=(), metadata=parsed_by(_agent_fields))
     answer_tag: str = field(default="", metadata=parsed_by(_tag))
     tolerance: Tolerance = field(default=Tolerance(), metadata=parsed_by(read_tolerance))
     choices: Mapping[str, str] = field(factory=dict, metadata=parsed_by(read_choices))

@@ -16,6 +16,7 @@ TASK = AgentTask(
     item="t1",
     task="Say three.",
     instructions="Be brief.",
+    fields={"language": "de"},
     messages=(Message("system", "Be brief.\n\n## Skill\nCount."), Message("user", "Say three.")),
     skill=SkillFiles(text="Count.", main="SKILL.md", files={"SKILL.md": "Count."}, folder="/somewhere/skill"),
     seed=7,
@@ -30,6 +31,7 @@ def test_the_task_is_one_json_object() -> None:
         "item": "t1",
         "task": "Say three.",
         "instructions": "Be brief.",
+        "fields": {"language": "de"},
         "messages": [
             {"role": "system", "content": "Be brief.\n\n## Skill\nCount."},
             {"role": "user", "content": "Say three."},

@@ -10,7 +10,7 @@ from support.environments import BLANK, SKILL, Target, attempt, data_settings, g
 
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Measured, SkillTree
-from skillopt_es.ports import ChatReply, FinishReason, Message
+from skillopt_es.ports import ChatReply, FinishReason, Message, told_agents
 
 
 def put(folder: Path, row: dict[str, Any], skill: SkillTree = SKILL, **options: Any) -> list[Message]:
@@ -185,3 +185,32 @@ def test_a_wrong_option_is_a_config_error(tmp_path: Path, key: str, value: Any, 
 def test_an_empty_option_is_its_default(tmp_path: Path) -> None:
     """A key that is left empty in YAML changes nothing."""
     assert grade_one(tmp_path, {"expected": "x"}, "x", system=None, grader=None).outcome == Measured(1, 1)
+
+
+def test_an_agent_is_told_the_named_fields_alone(tmp_path: Path) -> None:
+    """Any other may hold the answer."""
+    row = {"id": "1", "input": "?", "expected": "x", "language": "de", "solution": "x", "choices": ["x", "y"]}
+    _, splits = open_rows(tmp_path, "tasks", [row], agent_fields=["language", "choices"])
+    assert told_agents(splits.train[0]) == {"language": "de", "choices": ["x", "y"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"agent_fields": ["language", "expected"]}, "an agent must not see what it is graded by"),
+        ({"agent_fields": "language", "compare_with": "language", "grader": "judge"}, "env.compare_with"),
+    ],
+    ids=["expected", "compared"],
+)
+def test_what_an_answer_is_graded_by_is_told_no_agent(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    """Named by mistake or not."""
+    with pytest.raises(ConfigError) as caught:
+        open_rows(tmp_path, "tasks", [{"id": "1", "input": "?", "expected": "x", "language": "de"}], **options)
+    assert said in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_field_that_no_item_has_is_a_misspelt_one(tmp_path: Path) -> None:
+    """It would be missed in silence."""
+    row = {"id": "1", "input": "?", "expected": "x", "language": "de"}
+    with pytest.raises(DataError, match="no item has a field 'langage'"):
+        open_rows(tmp_path, "tasks", [row], agent_fields=["language", "langage"])
