@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from skillopt_es.events.values import Failed, Measured, SkillTree
 from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, TrajectoryRecord
-from skillopt_es.skill.regions import without_empty_block
 
 TASK_LIMIT = 500
 REFERENCE = "[HIDDEN REFERENCE]"  # how an item can be solved: for analysts of training items, where the config says so
@@ -15,9 +14,9 @@ _REMEMBERED = 8
 
 def skill_body(skill: SkillTree) -> str:
     """All text of the skill, further files under headings of their own; nothing when it is blank."""
-    parts = [without_empty_block(skill.text).strip()]
+    parts = [skill.text.strip()]
     parts += [
-        f"### {path}\n{without_empty_block(text).strip()}"
+        f"### {path}\n{text.strip()}"
         for path, text in sorted(skill.files.items())
         if path != skill.main and text.strip()
     ]

@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, digest_of, text_digest
+from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, SkillTree, digest_of, text_digest
 from skillopt_es.ports import (
     AsyncCall,
     CallFailed,
@@ -92,7 +92,7 @@ class _Job:
 
     async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
         item = self._ports.items[self._unit.item]
-        skill = self._unit.skill
+        skill = _as_read(self._unit.skill)
         known: dict[str, tuple[ChatRequest, Answer]] = {}
         ask = self._target(known)
 
@@ -139,6 +139,12 @@ def _with_views(records: Sequence[TrajectoryRecord], shelf: Shelf) -> tuple[Traj
     """The records, with what was opened before the first answer."""
     at = next((number for number, record in enumerate(records) if record.kind == "reply"), len(records))
     return (*records[:at], TrajectoryRecord("tool", opened_words(shelf.viewed)), *records[at:])
+
+
+def _as_read(skill: SkillTree) -> SkillTree:
+    """The skill without an empty place for guidance: a text that no gate has seen must not differ for the target."""
+    files = {path: without_empty_block(text) for path, text in skill.files.items()}
+    return skill if files == skill.files else evolve(skill, files=files)
 
 
 def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> AsyncCall[tuple[RolloutCompleted, tuple[str, ...]]]:
@@ -259,7 +265,7 @@ class _Target:
             effort=role.reasoning_effort,
             tools=tuple(tools),
             tool_choice=tool_choice,
-            skill=self._unit.skill,
+            skill=_as_read(self._unit.skill),
             item=self._unit.item,
             fields=self._fields,
             seed=_seed(config.train.seed, self.slot),
