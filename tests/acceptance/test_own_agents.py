@@ -120,6 +120,19 @@ def test_an_agent_gets_the_named_fields_of_an_item(page: Desk) -> None:
     assert {row.prediction for row in rows} == {"{'language': 'de'}"}
 
 
+def test_doctor_tries_an_agent_whose_answers_a_judge_grades(page: Desk) -> None:
+    """The judge is asked by `--grade` alone; what was tried is shown as the config says it."""
+    (page.folder / "fixed.sh").write_text("echo '\"Paris\"'")
+    graded = ("--set=env.grader=judge", "--set=model.judge=j", "--set=model.judge_backend=simulated")
+    agent = ("--set=model.target_backend=command", '--set=model.target_command=["sh", "fixed.sh"]')
+    tried = page.run("doctor", "config.yaml", *graded, *agent)
+    assert tried.code == 0, tried.out
+    assert "'Paris', 0 steps reported, a judge grades it" in tried.out
+    assert 'target command: ["sh", "fixed.sh"]' in tried.out
+    (page.folder / "fixed.sh").write_text("echo Paris")
+    assert 'an object with `answer`, or JSON text ("Paris") alone' in page.run("doctor", "config.yaml", *agent).out
+
+
 SLOW = """
 import time
 from pathlib import Path
