@@ -18,6 +18,7 @@ from skillopt_es.ports import (
     ChatModel,
     ChatReply,
     ChatRequest,
+    Environment,
     Episode,
     Fronting,
     Item,
@@ -80,7 +81,7 @@ async def try_agent(config: RunConfig, model: ChatModel) -> Check | CallFailed:
     except SkillOptError as error:
         return problem("target", error)
     try:
-        items = environment.load().train
+        items = _items(environment)
         if not items:
             return Check("target", "warning", "the agent was not tried: there is no training item")
         if isinstance(model, Fronting):
@@ -94,6 +95,14 @@ async def try_agent(config: RunConfig, model: ChatModel) -> Check | CallFailed:
     finally:
         await environment.aclose()
     return _verdict(config, ask, episode, judged=judge_calls(environment) > 0)
+
+
+def _items(environment: Environment) -> tuple[Item, ...]:
+    """Those for training; none where the data cannot be read, which the data's own check says."""
+    try:
+        return tuple(environment.load().train)
+    except SkillOptError:
+        return ()
 
 
 def _verdict(config: RunConfig, ask: _Asking, episode: Episode, *, judged: bool) -> Check:

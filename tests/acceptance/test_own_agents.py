@@ -133,6 +133,15 @@ def test_doctor_tries_an_agent_whose_answers_a_judge_grades(page: Desk) -> None:
     assert 'an object with `answer`, or JSON text ("Paris") alone' in page.run("doctor", "config.yaml", *agent).out
 
 
+def test_data_that_cannot_be_read_is_one_problem(page: Desk) -> None:
+    """An agent that was not tried for want of a task is none besides."""
+    (page.folder / "tasks.jsonl").write_text("question,answer\n")
+    tried = page.run("doctor", "config.yaml")
+    assert "problem  data" in tried.out
+    assert "the agent was not tried" in tried.out
+    assert "1 problem, 1 warning" in tried.out
+
+
 SLOW = """
 import time
 from pathlib import Path
