@@ -16,10 +16,10 @@ from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
 
-def read_csv_rows(path: Path) -> list[tuple[str, dict[str, Json]]]:
+def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[str, dict[str, Json]]]:
     """The rows by the names of their columns, each with its `file:line`; no cell is taken for a number."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts and pages of text are long
-    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True, delimiter=delimiter)
     names: list[str] = []
     rows: list[tuple[str, dict[str, Json]]] = []
     line = 1

@@ -58,6 +58,7 @@ COMMANDS = {
     "uninstall": ("install", "Remove an installed skill and restore what was there before."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is you, or whoever answers."),
+    "import-tasks": ("import_tasks", "Tasks from CSV, Parquet, promptfoo, inspect_ai, DSPy and others."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
     "harvest": ("harvest", "Tasks from your conversations with coding agents, each kept by you."),
     "init": ("init", "Write a small working project for your own tasks."),

@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, digest_of, text_digest
+from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, SkillTree, digest_of, text_digest
 from skillopt_es.ports import (
     AsyncCall,
     CallFailed,
@@ -40,6 +40,7 @@ from skillopt_es.ports import (
     TrajectoryRecord,
     told_agents,
 )
+from skillopt_es.skill.regions import without_empty_block
 
 _MOST_DETAIL = 500
 _CUT = "Your reply was cut off at the length limit. Answer again, and be brief."
@@ -91,7 +92,7 @@ class _Job:
 
     async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
         item = self._ports.items[self._unit.item]
-        skill = self._unit.skill
+        skill = _as_read(self._unit.skill)
         known: dict[str, tuple[ChatRequest, Answer]] = {}
         ask = self._target(known)
 
@@ -138,6 +139,12 @@ def _with_views(records: Sequence[TrajectoryRecord], shelf: Shelf) -> tuple[Traj
     """The records, with what was opened before the first answer."""
     at = next((number for number, record in enumerate(records) if record.kind == "reply"), len(records))
     return (*records[:at], TrajectoryRecord("tool", opened_words(shelf.viewed)), *records[at:])
+
+
+def _as_read(skill: SkillTree) -> SkillTree:
+    """The skill without an empty place for guidance: a text that no gate has seen must not differ for the target."""
+    files = {path: without_empty_block(text) for path, text in skill.files.items()}
+    return skill if files == skill.files else evolve(skill, files=files)
 
 
 def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> AsyncCall[tuple[RolloutCompleted, tuple[str, ...]]]:
@@ -258,7 +265,7 @@ class _Target:
             effort=role.reasoning_effort,
             tools=tuple(tools),
             tool_choice=tool_choice,
-            skill=self._unit.skill,
+            skill=_as_read(self._unit.skill),
             item=self._unit.item,
             fields=self._fields,
             seed=_seed(config.train.seed, self.slot),
@@ -406,7 +413,7 @@ def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, sk
 
 def _lines(records: Sequence[tuple[str, str]], skill: str) -> Iterator[str]:
     """Each record under its title, without the skill's own text; a system message that is nothing else is left out."""
-    body = skill.strip()
+    body = without_empty_block(skill).strip()  # as the target was shown it
     for kind, text in records:
         own = text.replace(body, _SKILL) if body and kind in ("system", "user", "tool") else text
         if kind != "system" or own.removeprefix("## Skill").strip() not in ("", _SKILL):

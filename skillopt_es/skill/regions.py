@@ -97,6 +97,14 @@ def with_slow_placeholder(text: str) -> str:
     return f"{text.rstrip()}\n\n{SLOW_START}\n{SLOW_END}\n"
 
 
+_EMPTY_BLOCK = re.compile(rf"\s*{re.escape(SLOW_START)}\s*{re.escape(SLOW_END)}[^\S\n]*")
+
+
+def without_empty_block(text: str) -> str:
+    """The text as an agent is to read it: a place for guidance that has none yet says nothing to it."""
+    return _EMPTY_BLOCK.sub("", text)
+
+
 _SLOW_BLOCK = re.compile(re.escape(SLOW_START) + r".*?" + re.escape(SLOW_END), re.DOTALL)
 
 

@@ -12,7 +12,9 @@ from skillopt_es.skill.regions import (
     Span,
     protected_spans,
     slow_guidance,
+    with_slow_guidance,
     with_slow_placeholder,
+    without_empty_block,
     without_protected_blocks,
 )
 
@@ -70,3 +72,11 @@ def test_a_text_gets_a_place_for_guidance_unless_it_has_one() -> None:
     assert with_slow_placeholder("# A\n\n\n") == f"# A\n\n{place}"
     assert with_slow_placeholder(f"# A\n{SLOW_END}\n") == f"# A\n{SLOW_END}\n\n{place}"
     assert with_slow_placeholder(f"# A\n{BLOCK}") == f"# A\n{BLOCK}"
+
+
+def test_an_agent_does_not_read_an_empty_place() -> None:
+    """It says nothing to it; guidance stays where it stands, markers and all."""
+    placed = with_slow_placeholder("# Skill\n\nrule\n")
+    assert without_empty_block(placed) == "# Skill\n\nrule\n"
+    guided = with_slow_guidance(placed, "Take care.")
+    assert without_empty_block(guided) == guided

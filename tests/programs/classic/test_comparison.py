@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import events_of
-from support.scripted import ScriptedEnvironment, ScriptedWorld, config
+from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.audit.check import check
 from skillopt_es.engine.tasks import comparison_candidates, shuffled
@@ -18,12 +18,15 @@ from skillopt_es.events.catalog import (
     ComparisonExtended,
     Event,
     RolloutCompleted,
+    SlowUpdateApplied,
     SlowUpdateProposed,
 )
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.ports import ChatRequest
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.density import semantic_density
+from skillopt_es.skill.regions import SLOW_END, SLOW_START
 
 
 def train(folder: Path, *overrides: str) -> list[Event]:
@@ -91,3 +94,19 @@ def test_a_bonus_for_directive_words_is_part_of_every_gate_value(tmp_path: Path)
     assert max(bonuses) > 0
     for gate, bonus in zip(gates, bonuses, strict=True):
         assert gate.verdict.candidate_value == pytest.approx(gate.verdict.candidate_score.soft + bonus)
+
+
+def test_a_target_does_not_read_the_empty_place_for_guidance(tmp_path: Path) -> None:
+    """It stands in the skill after the first epoch, and differs from no text that a gate has seen."""
+    read: list[str] = []
+
+    def follow(request: ChatRequest) -> str:
+        read.extend(message.content for message in request.messages)
+        return target_reply(request)
+
+    world = ScriptedWorld(environment=ScriptedEnvironment(train=12), target=ScriptedModel("reader", follow))
+    asyncio.run(start(config(tmp_path, ["train.num_epochs=2"]), tmp_path / "run", world.session()))
+    skills = [event.skill.text for event in events_of(tmp_path / "run") if isinstance(event, SlowUpdateApplied)]
+    assert SLOW_START in skills[0]
+    assert read
+    assert not any(f"{SLOW_START}\n{SLOW_END}" in text for text in read)

@@ -1,0 +1,149 @@
+"""Rows of tables and lists, and which of their fields are the parts of a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from skillopt_es.adapters.environments.csv_rows import read_csv_rows
+from skillopt_es.adapters.environments.data import read_rows
+from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
+
+Row = dict[str, Json]
+USUAL: Mapping[str, tuple[str, ...]] = {
+    "input": ("input", "question", "prompt", "query", "instruction", "problem", "text", "goal"),
+    "expected": ("expected", "answer", "target", "ideal", "output", "label", "reference", "gold", "gold_answer"),
+    "id": ("id", "task_id", "name"),
+    "type": ("type", "category", "topic"),
+    "split": ("split",),
+}
+_SPLITS = {"train": "train", "training": "train", "validation": "val", "val": "val", "dev": "val", "test": "test"}
+
+
+@frozen(kw_only=True)
+class Taken:
+    """Tasks from a file; `left` says where something was left out, and why; `notes` what else was done."""
+
+    tasks: tuple[Row, ...]
+    left: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def read_table(path: Path) -> list[tuple[str, Row]]:
+    """The rows of CSV, TSV, Parquet, Arrow, JSON or JSON Lines, each with where it stands."""
+    if path.suffix in (".csv", ".tsv"):
+        return read_csv_rows(path, delimiter="\t" if path.suffix == ".tsv" else ",")
+    if path.suffix in (".parquet", ".arrow"):
+        return _numbered(path, _arrow_rows(path))
+    found = []
+    for where, value in read_rows(path):
+        if not isinstance(value, dict):
+            raise DataError(f"{where}: not an object", hint="each task is one JSON object")
+        found.append((where, value))
+    return found
+
+
+def read_dataset(folder: Path) -> list[tuple[str, Row]]:
+    """The rows of a HuggingFace dataset as `save_to_disk` writes it; those of several splits say which is theirs."""
+    if (folder / "dataset_dict.json").exists():
+        names = json.loads((folder / "dataset_dict.json").read_text(encoding="utf-8"))["splits"]
+        parts = [(name, folder / name) for name in names]
+    else:
+        parts = [("", folder)]
+    rows: list[tuple[str, Row]] = []
+    for name, part in parts:
+        for file in sorted(part.glob("*.arrow")):
+            own: Row = {"split": name} if name else {}
+            rows += [(where, {**row, **own}) for where, row in _numbered(file, _arrow_rows(file))]
+    return rows
+
+
+def _numbered(path: Path, rows: Sequence[Row]) -> list[tuple[str, Row]]:
+    return [(f"{path}:row {number}", row) for number, row in enumerate(rows, start=1)]
+
+
+def _arrow_rows(path: Path) -> list[Row]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 -- an extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise DataError(
+            f"{path.name} needs pyarrow to be read", hint="pip install 'skillopt-es[materialize]', or save it as CSV"
+        ) from None
+    try:
+        table: Any
+        if path.suffix == ".parquet":
+            table = parquet.read_table(path)
+        else:
+            with path.open("rb") as file:
+                table = pa.ipc.open_stream(file).read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path} cannot be read: {error}", hint="is it whole, and of the kind its name says?"
+        ) from error
+    # Dates and bytes become text: items are JSON.
+    rows: list[Row] = json.loads(json.dumps(table.to_pylist(), default=str))
+    return rows
+
+
+def tasks_of(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], stem: str) -> Taken:
+    """The tasks in rows; fields that nobody named are found by their usual names, the others come along."""
+    columns = dict.fromkeys(name for _, row in rows for name in row)
+    chosen = {**_guessed(columns, mapping), **mapping}
+    wrong = [f"{ours}={theirs}" for ours, theirs in mapping.items() if theirs not in columns]
+    if wrong:
+        raise DataError(f"there is no such field: {', '.join(wrong)}", hint=f"there are: {', '.join(columns)}")
+    if "input" not in chosen and "messages" not in columns:
+        raise DataError(
+            f"none of the fields is the question of a task: {', '.join(columns)}",
+            hint="say which one is: --field input=NAME, and --field expected=NAME",
+        )
+    tasks: list[Row] = []
+    left: list[tuple[str, str]] = []
+    for number, (where, row) in enumerate(rows, start=1):
+        task = {ours: row[theirs] for ours, theirs in chosen.items() if row.get(theirs) is not None}
+        asked = task.get("input", row.get("messages"))
+        if not asked or (isinstance(asked, str) and not asked.strip()):
+            left.append((where, "it asks nothing"))
+            continue
+        others = {name: value for name, value in row.items() if name not in (*chosen.values(), *task)}
+        tasks.append(
+            settled({**task, **{key: value for key, value in others.items() if value is not None}}, stem, number)
+        )
+    said = ", ".join(f"{ours} from {theirs}" for ours, theirs in chosen.items() if ours != theirs)
+    return Taken(tasks=tuple(tasks), left=tuple(left), notes=(said,) if said else ())
+
+
+def settled(task: Row, stem: str, number: int) -> Row:
+    """A task with an id as text, and a split by our name for it."""
+    given = task.get("id")
+    task = {**task, "id": f"{stem}-{number}" if given is None or given == "" else str(given)}
+    split = task.get("split")
+    if isinstance(split, str) and split.lower() in _SPLITS:
+        task["split"] = _SPLITS[split.lower()]
+    return task
+
+
+def _guessed(columns: Mapping[str, object], mapping: Mapping[str, str]) -> dict[str, str]:
+    lower = {name.lower(): name for name in columns}
+    taken = set(mapping.values())
+    found: dict[str, str] = {}
+    for ours, names in USUAL.items():
+        there = [lower[name] for name in names if name in lower and lower[name] not in taken]
+        if ours not in mapping and there and not (ours == "input" and "messages" in columns):
+            found[ours] = there[0]
+    return found
+
+
+def same_ids(tasks: Sequence[Row]) -> Iterator[str]:
+    """The ids that more than one task has."""
+    seen: set[Json] = set()
+    for task in tasks:
+        if task["id"] in seen:
+            yield str(task["id"])
+        seen.add(task["id"])

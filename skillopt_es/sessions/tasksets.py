@@ -1,0 +1,62 @@
+"""Tasks taken from the files of other tools, with what is wrong or doubtful about them: before any run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.adapters.tasksets.rows import Row, same_ids
+from skillopt_es.adapters.tasksets.suites import READERS, read_taskset
+from skillopt_es.adapters.tasksets.twins import Twins, twins_in
+from skillopt_es.errors import DataError
+
+KINDS = tuple(READERS)
+"""The kinds of files, as the command offers them."""
+
+
+@frozen(kw_only=True)
+class Found:
+    """What was taken from a file, what was left and why, and the tasks that are alike."""
+
+    kind: str
+    tasks: tuple[Row, ...]
+    left: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    twins: tuple[Twins, ...]
+
+    @property
+    def across(self) -> tuple[Twins, ...]:
+        """The twins that are in two splits."""
+        splits = {str(task["id"]): task.get("split") for task in self.tasks}
+        return tuple(each for each in self.twins if splits[each.one] != splits[each.other])
+
+    @property
+    def says_splits(self) -> bool:
+        """Whether all tasks say where they belong, and some are to train and to judge by."""
+        said = {task.get("split") for task in self.tasks}
+        return {"train", "val"} <= said <= {"train", "val", "test"}
+
+
+def find_tasks(source: Path, kind: str, mapping: Mapping[str, str]) -> Found:
+    """The tasks of a file; raises DataError for one that has none, or two of the same id."""
+    kind, taken = read_taskset(source, kind, mapping)
+    twice = list(same_ids(taken.tasks))
+    if twice:
+        raise DataError(
+            f"{source}: the id {twice[0]!r} is there twice", hint="name the field with ids: --field id=NAME"
+        )
+    if not taken.tasks:
+        raise DataError(f"{source}: no task could be taken: {taken.left[0][1] if taken.left else 'it is empty'}")
+    return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=taken.notes, twins=_twins(taken.tasks))
+
+
+def _twins(tasks: Sequence[Row]) -> tuple[Twins, ...]:
+    return tuple(twins_in({str(task["id"]): _asked(task) for task in tasks}))
+
+
+def _asked(task: Row) -> str:
+    asked = task.get("input", task.get("messages"))
+    return asked if isinstance(asked, str) else json.dumps(asked, ensure_ascii=False)

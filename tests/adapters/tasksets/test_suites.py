@@ -1,0 +1,159 @@
+"""Files of other tools become tasks; what has no counterpart is left. The tools themselves wrote `files`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.environments import data_settings, open_on, write_lines
+
+from skillopt_es.adapters.tasksets.rows import Taken, same_ids
+from skillopt_es.adapters.tasksets.suites import READERS, read_taskset
+from skillopt_es.adapters.tasksets.twins import twins_in
+from skillopt_es.errors import DataError
+
+FILES = Path(__file__).parent / "files"
+
+
+def taken(path: Path, kind: str, **mapping: str) -> Taken:
+    """What is taken from a file whose kind is seen."""
+    found, tasks = read_taskset(path, "", mapping)
+    assert found == kind
+    return tasks
+
+
+def brief(tasks: Taken) -> list[tuple[Any, Any]]:
+    return [(task.get("input"), task.get("expected")) for task in tasks.tasks]
+
+
+def test_a_dataset_of_huggingface_says_its_splits() -> None:
+    """As `save_to_disk` writes it: Arrow files in a folder for each split."""
+    pytest.importorskip("pyarrow")
+    tasks = taken(FILES / "hf", "huggingface")
+    assert brief(tasks) == [("Say 1", "1"), ("Say 2", "2"), ("Say 3", "3")]
+    assert [task["split"] for task in tasks.tasks] == ["train", "train", "test"]
+    assert tasks.notes == ("input from question, expected from answer",)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("dspy.json", "table"), ("dspy_program.json", "dspy")])
+def test_examples_of_dspy(name: str, kind: str) -> None:
+    """Dumped as dictionaries, or as the demos of a saved program."""
+    assert brief(taken(FILES / name, kind)) == [("Say 1", "1"), ("Say 2", "2")]
+
+
+def test_a_log_of_inspect() -> None:
+    """Each sample once; choices are put and graded as choices."""
+    tasks = taken(FILES / "inspect.json", "inspect")
+    assert sorted(str(task["id"]) for task in tasks.tasks) == ["2", "3", "s1"]
+    choice = next(task for task in tasks.tasks if task["id"] == "2")
+    assert (choice["grader"], choice["expected"]) == ("choice", "B")
+    assert "B) blood" in str(choice["input"])
+    assert [why for _, why in tasks.left] == ["a further epoch of a sample that is there"]
+
+
+def test_a_packed_log_of_inspect_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    """It is packed with what this Python cannot unpack."""
+    (tmp_path / "a.eval").write_bytes(b"PK")
+    with pytest.raises(DataError, match="packed") as refused:
+        taken(tmp_path / "a.eval", "inspect")
+    assert "inspect log convert" in refused.value.hint
+
+
+def test_tests_of_promptfoo() -> None:
+    """Prompts are filled, assertions become graders; code of theirs is not run."""
+    tasks = taken(FILES / "promptfooconfig.yaml", "promptfoo")
+    assert [(task["input"], task["grader"]) for task in tasks.tasks] == [
+        ("Say the number 1.", "contains"),
+        ("Say the number 2.", "regex"),
+        ("Say the number 3.", "judge"),
+    ]
+    assert [where.rpartition(": ")[2] for where, _ in tasks.left] == ["test 4"]
+
+
+def test_samples_of_openai_evals(tmp_path: Path) -> None:
+    """A conversation that ends with a system message is asked by the user."""
+    rows = [
+        {"input": [{"role": "system", "content": "Say 1"}], "ideal": ["1", "one"]},
+        {"input": "Say 2", "ideal": "2"},
+    ]
+    tasks = taken(write_lines(tmp_path / "samples.jsonl", rows), "openai")
+    assert tasks.tasks[0]["messages"] == [{"role": "user", "content": "Say 1"}]
+    assert [task["expected"] for task in tasks.tasks] == [["1", "one"], "2"]
+
+
+def test_task_files_of_skillopt_sleep(tmp_path: Path) -> None:
+    """References become graders, old names of splits ours; nobody vouches for what was mined from sessions."""
+    rows = [
+        {"id": "a", "intent": "Say 1", "context_excerpt": "numbers", "reference_kind": "exact", "reference": "1"},
+        {"id": "b", "intent": "Greet", "reference_kind": "rubric", "reference": "It greets.", "split": "holdout"},
+        {"id": "c", "intent": "Fix it", "reference_kind": "rule", "judge": {"op": "x"}},
+        {"id": "d", "intent": "Look", "reference_kind": "none"},
+    ]
+    (tmp_path / "tasks.json").write_text(json.dumps({"tasks": rows}), encoding="utf-8")
+    tasks = taken(tmp_path / "tasks.json", "sleep")
+    assert [(task["grader"], task["split"], task["trust"]) for task in tasks.tasks] == [
+        ("normalized", "train", "untrusted"),
+        ("judge", "val", "untrusted"),
+    ]
+    assert [why for _, why in tasks.left] == ["its rule has no counterpart here", "it has no reference"]
+
+
+def test_tables_find_their_fields_or_are_told(tmp_path: Path) -> None:
+    """CSV, TSV and Parquet; other columns come along, empty questions stay behind."""
+    (tmp_path / "a.csv").write_text('Question,answer,hint\n"Say, 1",1,x\n ,2,y\n', encoding="utf-8")
+    (tmp_path / "b.tsv").write_text("frage\tantwort\nSag 1\t1\n", encoding="utf-8")
+    tasks = taken(tmp_path / "a.csv", "table")
+    assert tasks.tasks == ({"input": "Say, 1", "expected": "1", "hint": "x", "id": "a-1"},)
+    assert [why for _, why in tasks.left] == ["it asks nothing"]
+    assert brief(taken(tmp_path / "b.tsv", "table", input="frage", expected="antwort")) == [("Sag 1", "1")]
+    with pytest.raises(DataError, match="none of the fields is the question"):
+        taken(tmp_path / "b.tsv", "table")
+    with pytest.raises(DataError, match="no such field: input=fragge"):
+        taken(tmp_path / "b.tsv", "table", input="fragge")
+
+
+def test_parquet_is_a_table(tmp_path: Path) -> None:
+    """Its types become JSON."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"prompt": ["Say 1"], "label": [1]}), tmp_path / "a.parquet")
+    assert brief(taken(tmp_path / "a.parquet", "table")) == [("Say 1", 1)]
+    (tmp_path / "b.parquet").write_bytes(b"no")
+    with pytest.raises(DataError, match="cannot be read"):
+        taken(tmp_path / "b.parquet", "table")
+
+
+@pytest.mark.parametrize("name", ["dspy.json", "inspect.json", "promptfooconfig.yaml"])
+def test_what_is_taken_can_be_trained_on(tmp_path: Path, name: str) -> None:
+    """The environment reads it as it is."""
+    _, tasks = read_taskset(FILES / name, "", {})
+    rows = [{**row, "id": f"{split}-{row['id']}", "split": split} for split in ("train", "val") for row in tasks.tasks]
+    data = data_settings(split_mode="field", data_path=str(write_lines(tmp_path / "tasks.jsonl", rows)))
+    assert len(open_on(tmp_path, "tasks", data).load().train) == len(tasks.tasks)
+
+
+def test_every_kind_has_a_reader_and_ids_are_looked_at() -> None:
+    """The command offers what there is."""
+    assert set(READERS) == {"table", "huggingface", "promptfoo", "inspect", "dspy", "openai", "sleep"}
+    assert [*same_ids([{"id": "a"}, {"id": "b"}, {"id": "a"}])] == ["a"]
+
+
+def test_texts_that_are_nearly_the_same_are_twins() -> None:
+    """Case and punctuation do not tell texts apart, a few words more hardly."""
+    long = " ".join(f"word{number}" for number in range(40))
+    texts = {"a": long, "b": f"{long.upper()}!", "c": f"{long} and more", "d": "something else", "e": "Something else?"}
+    found = {(each.one, each.other): round(each.share, 2) for each in twins_in(texts)}
+    assert found == {("a", "b"): 1.0, ("a", "c"): 0.95, ("d", "e"): 1.0}
+
+
+def test_thousands_of_texts_of_one_form_cost_little() -> None:
+    """A heading that all share makes no pairs to be compared: so many comparisons would take minutes."""
+    form = "Answer the question about the delivery with care and be brief please"
+    texts = {
+        str(number): f"{form}: {number} {number * 7} {number * 13} {number * 17} {number * 19}"
+        for number in range(5000)
+    }
+    assert sum(1 for _ in twins_in(texts)) == 0

@@ -1,0 +1,56 @@
+"""`import-tasks` writes a file to train on, and says what it took, what it left, and what is alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.in_process import Cli
+
+from skillopt_es.cli.import_tasks import _KINDS
+from skillopt_es.sessions.tasksets import KINDS
+
+CSV = "question,answer,split\nSay one and two now,1,train\nSay one and two now!,1,val\nSay 2,2,test\n,3,test\n"
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table with a task that is in two splits, and a row that asks nothing."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.csv").write_text(CSV, encoding="utf-8")
+    return Path("mine.csv")
+
+
+def test_it_tells_what_it_took_and_what_it_left(source: Path, cli: Cli) -> None:
+    """And how to train on it."""
+    done = cli("import-tasks", source)
+    assert done.code == 0
+    assert "3 tasks" in done.out
+    assert "left   1 task: it asks nothing" in done.out
+    assert "alike  1 pair in two splits: mine-1 = mine-2 (100%)" in done.out
+    assert "split_mode: field" in done.out
+    rows = [json.loads(line) for line in Path("tasks.jsonl").read_text().splitlines()]
+    assert [row["split"] for row in rows] == ["train", "val", "test"]
+
+
+def test_the_document_says_the_same(source: Path, cli: Cli) -> None:
+    """For programs."""
+    said = cli("import-tasks", source, "--to", "other.jsonl", "--json").json
+    assert (said["kind"], said["taken"], len(said["left"])) == ("table", 3, 1)
+    assert said["alike"] == [{"one": "mine-1", "other": "mine-2", "share": 1.0}]
+
+
+def test_it_overwrites_nothing_and_says_what_is_wrong(source: Path, cli: Cli) -> None:
+    """Before anything is written."""
+    Path("tasks.jsonl").write_text("mine\n", encoding="utf-8")
+    assert "exists already" in cli("import-tasks", source).err
+    assert Path("tasks.jsonl").read_text() == "mine\n"
+    assert cli("import-tasks", source, "--force", "--field", "input=answr").code == 2
+    assert "such as" in cli("import-tasks", source, "--force", "--field", "answr").err
+    assert "no file" in cli("import-tasks", "gone.csv", "--force").err
+
+
+def test_the_command_offers_every_kind() -> None:
+    """Written out in the command, which must not import the readers to say its help."""
+    assert KINDS == _KINDS
