@@ -21,6 +21,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     names_of,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Measured, SkillTree
 from skillopt_es.skill.folders import EMPTY, entry_of, files_of, ids_of, skill_of, skills_in
 
@@ -130,7 +131,8 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
     if not walk.current.is_folder:  # a run that trains one skill has no such table
         return
     match recorded.event:
-        case RolloutCompleted(purpose="train", outcome=Measured() as outcome) as event:
+        # What a candidate's trigger set opened is not what the current folder was good for.
+        case RolloutCompleted(purpose="train", outcome=Measured() as outcome) as event if _in_batch(event):
             key = skills_in(event.viewed)
             walk.seen.append((event.task_type or "tasks", key, outcome.passed, frozenset(_names(walk.current))))
         case PatchProposed() as event:
@@ -143,6 +145,10 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
             _judged(walk, walk.built, taken=False)
         case _:
             pass
+
+
+def _in_batch(event: RolloutCompleted) -> bool:
+    return Place(event.place).batch is not None
 
 
 def _judged(walk: _Walk, built: CandidateBuilt, *, taken: bool) -> None:

@@ -320,6 +320,8 @@ class SkillsConfig:
     most_changes: int = field(metadata=_limits(low=1))
     retire_after: int = field(metadata=_limits(low=0))
     recall_loss: int | None = field(metadata=_limits(low=0))
+    triggers: int = field(metadata=_limits(low=0))
+    misrouted: int | None = field(metadata=_limits(low=0))
     most_skills: int = field(metadata=_limits(low=1, high=100))
     most_listed: int = field(metadata=_limits(low=100))
 

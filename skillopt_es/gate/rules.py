@@ -39,6 +39,8 @@ Reason = Literal[
     "items_lost",
     "few_items",
 ]
+# Why a verdict is not what the rule alone would say.
+Overruled = Literal["lost_recall", "misrouted", "by_hand"]
 
 REASONS: Mapping[str, str] = {
     "better": "better than current",
@@ -51,6 +53,7 @@ REASONS: Mapping[str, str] = {
     "within_noise": "not better than current by more than noise",
     "items_lost": "loses more items than a win may",
     "lost_recall": "draws items away from skills that it leaves alone",
+    "misrouted": "sends training items to other skills than they should open, and they fail",
     "by_hand": "somebody decided otherwise by hand",
     "few_items": "too few items were measured under both",
 }

@@ -16,6 +16,7 @@ import attrs
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
+from skillopt_es.counting import counted
 from skillopt_es.engine.programs import program_named
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.errors import RunBusy, SkillOptError
@@ -26,6 +27,7 @@ from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Epi
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.session import refusals, shared_notes, size_notes
 from skillopt_es.sessions.skills import first_skill
+from skillopt_es.sessions.tasksets import alike
 from skillopt_es.sessions.wiring import open_environment
 
 # The first release with the fix, for each line of releases.
@@ -129,6 +131,7 @@ def _check_beginning(config: RunConfig, splits: Splits) -> Iterator[Check]:
         return
     told = [Check("data", "warning", note, "remove one of each") for note in shared_notes(splits)]
     yield from told or _check_twins(splits)
+    yield from _check_alike(splits)
 
 
 def _check_twins(splits: Splits) -> Iterator[Check]:
@@ -147,6 +150,32 @@ def _check_twins(splits: Splits) -> Iterator[Check]:
         yield Check(
             "data", "warning", f"{len(twins)} {verb} under a new id: first, {twins[0][1]} is {twins[0][0]}", "drop them"
         )
+
+
+def _check_alike(splits: Splits) -> Iterator[Check]:
+    """Warns of tasks in two splits that ask nearly the same; those that ask the same are spoken of elsewhere."""
+    named = (("train", splits.train), ("val", splits.val), ("test", splits.test))
+    places = {item.id: name for name, items in named for item in items}
+    texts = {item.id: _asked(item) for _, items in named for item in items}
+    pairs = [
+        each
+        for each in alike({name: text for name, text in texts.items() if text})
+        if each.share < 1 and places[each.one] != places[each.other]
+    ]
+    if pairs:
+        first = pairs[0]
+        said = f"{first.one} ({places[first.one]}) and {first.other} ({places[first.other]}, {first.share:.0%})"
+        yield Check(
+            "data",
+            "warning",
+            f"nearly the same is asked in two splits by {counted(len(pairs), 'pair')} of tasks: first, {said}",
+            "keep such tasks in one split, or a score counts what was trained on",
+        )
+
+
+def _asked(item: Item) -> str:
+    task = getattr(item, "task", "")
+    return task if isinstance(task, str) else ""
 
 
 def _content(item: Item) -> tuple[str, ...]:

@@ -53,8 +53,13 @@ def find_tasks(source: Path, kind: str, mapping: Mapping[str, str]) -> Found:
     return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=taken.notes, twins=_twins(taken.tasks))
 
 
+def alike(texts: Mapping[str, str]) -> tuple[Twins, ...]:
+    """The pairs of texts, by their names, that say the same or nearly the same."""
+    return tuple(twins_in(texts))
+
+
 def _twins(tasks: Sequence[Row]) -> tuple[Twins, ...]:
-    return tuple(twins_in({str(task["id"]): _asked(task) for task in tasks}))
+    return alike({str(task["id"]): _asked(task) for task in tasks})
 
 
 def _asked(task: Row) -> str:

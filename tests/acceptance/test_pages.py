@@ -85,9 +85,24 @@ def _conversations(desk: Desk) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def _judged_tasks(desk: Desk) -> None:
+    _a_sweep(desk)
+    config = yaml.safe_load((desk.folder / "config.yaml").read_text())
+    config["model"] |= {"judge": "a-judge"}
+    config["env"] |= {"grader": "judge", "rubric": {"right": "It says what the reference says."}}
+    (desk.folder / "config.yaml").write_text(yaml.safe_dump(config))
+
+
+def _tables(desk: Desk) -> None:
+    (desk.folder / "questions.csv").write_text("question,answer\nSay 1,1\n")
+    (desk.folder / "reviews.tsv").write_text("body\tlabel\nGood\t1\n")
+
+
 BEFORE: Mapping[str, Callable[[Desk], None]] = {
     "docs/audit.md": _corrected_labels,
+    "docs/data.md": _tables,
     "docs/harnesses.md": _questions_to_answer,
+    "docs/judges.md": _judged_tasks,
     "docs/harvest.md": _conversations,
     "docs/sweeps.md": _a_sweep,
     **{f"docs/benchmarks/{name}.md": _downloads(name) for name in MADE},

@@ -54,3 +54,17 @@ def test_it_overwrites_nothing_and_says_what_is_wrong(source: Path, cli: Cli) ->
 def test_the_command_offers_every_kind() -> None:
     """Written out in the command, which must not import the readers to say its help."""
     assert KINDS == _KINDS
+
+
+def test_doctor_finds_tasks_in_two_splits_that_ask_nearly_the_same(source: Path, cli: Cli) -> None:
+    """However the splits are made; what asks the very same is told apart from that."""
+    long = " ".join(f"word{number}" for number in range(40))
+    rows = [(long, "train"), (f"{long} and more", "val"), (f"{long} and else", "train"), ("Say 2", "test")]
+    items = [{"id": str(n), "input": text, "expected": "1", "split": split} for n, (text, split) in enumerate(rows)]
+    Path("tasks.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+    config = "model: {backend: simulated, optimizer: o, target: t}\n"
+    config += "env: {name: tasks, data_path: tasks.jsonl, split_mode: field}\n"
+    Path("config.yaml").write_text(config, encoding="utf-8")
+    found = [check["message"] for check in cli("doctor", "config.yaml", "--json").json["checks"]]
+    said = "nearly the same is asked in two splits by 2 pairs of tasks: first, 0 (train) and 1 (val, 95%)"
+    assert said in found

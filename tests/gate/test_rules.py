@@ -17,6 +17,7 @@ from skillopt_es.gate.rules import (
     REASONS,
     Known,
     MoreDraws,
+    Overruled,
     Reason,
     Rule,
     Ruling,
@@ -325,7 +326,7 @@ def test_a_null_of_families_that_flip_together_is_taken_no_more_often_than_one_o
 def test_every_rule_has_a_kind_and_every_reason_its_words() -> None:
     """Whatever a config may name, and a verdict may give."""
     assert set(KINDS) == {*get_args(GateRule)}
-    assert set(REASONS) == {*get_args(Reason)}
+    assert set(REASONS) == {*get_args(Reason), *get_args(Overruled)}
 
 
 def test_a_rule_that_draws_once_heeds_no_number_of_draws() -> None:

@@ -14,10 +14,11 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     config, evaluation = run.config, run.config.evaluation
     validation, tests, items = len(run.selection_items), len(run.test_items), len(run.started.splits.train)
     draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
+    triggers = 3 * config.skills.triggers if evaluation.use_gate else 0
     counts = (
         ("baseline", validation, validation, validation),
         ("train", items * epochs, 0, items * epochs),
-        ("gate", validation * steps, 0, validation * steps * draws),
+        ("gate", validation * steps, 0, (validation * draws + triggers) * steps),
         ("test", tests, tests, 3 * tests),
     )
     turns, workers = most_turns(run) * (1 + MOST_ROUNDS), config.env.workers

@@ -18,6 +18,7 @@ from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, 
 from skillopt_es.programs.skills.parts import parted
 from skillopt_es.programs.skills.scope import narrowed
 from skillopt_es.programs.skills.state import SkillsState, Where, begun, place_of, where_of
+from skillopt_es.programs.skills.triggers import trigger_task
 from skillopt_es.projections.trust import attempts_of, support_of
 from skillopt_es.skill.folders import ids_of, listing_of
 
@@ -138,7 +139,10 @@ def _gate_task(state: SkillsState, run: RunData, where: Where) -> Task:
 
 
 def _verdict(state: SkillsState, run: RunData, where: Where) -> Task:
-    """What is refused as a whole may have a part that stays."""
+    """A change of the list meets its trigger set, too; what is refused as a whole may have a part that stays."""
+    triggers = trigger_task(state, run)
+    if triggers is not None:
+        return triggers
     return Decide("gate_candidate" if where.managing or parted(state, run) is None else "part")
 
 

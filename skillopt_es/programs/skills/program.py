@@ -21,8 +21,8 @@ from skillopt_es.programs.skills.evidence import groups_of
 from skillopt_es.programs.skills.managing import ask_for_changes
 from skillopt_es.programs.skills.parts import parted
 from skillopt_es.programs.skills.planner import EditJob, ManageJob, gate_run, next_task, over_cap, stop, untrusted_parts
-from skillopt_es.programs.skills.scope import objection
 from skillopt_es.programs.skills.state import Skills, SkillsState, begun, place_of, where_of
+from skillopt_es.programs.skills.triggers import drawn, objection
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
 from skillopt_es.skill.leaks import LeakGuard
@@ -108,6 +108,10 @@ def _part(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.E
     )
 
 
+def _draw_triggers(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=where_of(state).number, tries=drawn(state, run))
+
+
 def _refused(edit: Edit, watch: LeakGuard, state: SkillsState, run: RunData) -> EditReport | None:
     """Why an edit is not even applied: it copies what was tried, or retires a skill too early."""
     leak = watch.leak(edit.content)
@@ -171,6 +175,7 @@ DECISIONS: Mapping[str, Decision[Skills]] = {
     "build": _build,
     "build_kept": _build_kept,
     "part": _part,
+    "draw_triggers": _draw_triggers,
     "gate_candidate": _gate_candidate,
     "pause_for_optimizer": _pause,
     **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
@@ -249,6 +254,7 @@ _HANDLERS: Mapping[type[events.Event], Callable[..., SkillsState]] = {
     events.MinibatchesPlanned: skills.grouped,
     events.PatchProposed: skills.proposed,
     events.EditsRanked: skills.ranked,
+    events.TriesPlanned: skills.triggers_drawn,
     events.CandidateGated: skills.gated,
     events.StepSkipped: skills.skipped,
 }

@@ -24,9 +24,10 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillScored,
     StepSkipped,
+    TriesPlanned,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Attempt, Edit, Measured, Minibatch
+from skillopt_es.events.values import Attempt, Edit, Measured, Minibatch, Tries
 from skillopt_es.projections.core import without_items
 from skillopt_es.projections.state import RunState
 from skillopt_es.skill.folders import files_of, ids_of, skill_of, skills_in
@@ -100,6 +101,7 @@ class Skills:
     groups: tuple[Minibatch, ...] | None = None
     patches: Mapping[str, PatchProposed] = field(factory=dict)
     ranked: EditsRanked | None = None
+    triggers: tuple[Tries, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     refused: Mapping[Key, tuple[Refused, ...]] = field(factory=dict)
     sightings: tuple[Sighting, ...] = ()
@@ -194,6 +196,8 @@ def scored(state: SkillsState, event: SkillScored) -> SkillsState:
     """A batch was tried: its attempts wait for others like them, and count for the skills that were there."""
     if event.purpose != "train":
         return _viewed(state, event)
+    if Place(event.place).batch is None:  # a candidate's trigger set: it is no evidence about the current folder
+        return state
     assert state.current is not None
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     seen = tuple(
@@ -243,9 +247,14 @@ def proposed(state: SkillsState, event: PatchProposed) -> SkillsState:
     return _with(state, replace(state.program, patches={**state.program.patches, event.patch: event}))
 
 
+def triggers_drawn(state: SkillsState, event: TriesPlanned) -> SkillsState:
+    """The training items that the candidate has to meet because it changes what is listed."""
+    return _with(state, replace(state.program, triggers=event.tries))
+
+
 def ranked(state: SkillsState, event: EditsRanked) -> SkillsState:
     """Of a candidate that was refused as a whole some changes may stay; the others are remembered."""
-    program = replace(state.program, ranked=event)
+    program = replace(state.program, ranked=event, triggers=())
     edits, refused = {edit.id: edit for edit in program.edits}, dict(program.refused)
     for name in event.pool:
         if name not in event.chosen:
@@ -284,6 +293,21 @@ def _applied(built: CandidateBuilt) -> dict[str, str]:
     }
 
 
+def applied_edits(edits: tuple[Edit, ...], built: CandidateBuilt) -> tuple[Edit, ...]:
+    """The edits that are in a candidate, in their order."""
+    said = _applied(built)
+    return tuple(edit for edit in edits if said.get(edit.id) == "")
+
+
+def became(edits: tuple[Edit, ...]) -> dict[str, tuple[str, ...]]:
+    """What has become of each skill that these edits rename, merge or split."""
+    into: dict[str, tuple[str, ...]] = {}
+    for edit in edits:
+        if edit.op in ("rename", "merge", "split"):
+            into |= {old: (*into.get(old, ()), skill_of(edit.file)) for old in edit.target.split()}
+    return into
+
+
 def _closed(state: SkillsState, why: str) -> SkillsState:
     """After the step; `why` is what its candidate was refused for, where it was."""
     program = state.program
@@ -294,7 +318,9 @@ def _closed(state: SkillsState, why: str) -> SkillsState:
     if where_of(state).managing:
         program = _counted_quiet(state, program)
     waiting, returns = (*program.waiting, *back), {**program.returns, **returns}
-    return _with(state, replace(program, groups=None, patches={}, ranked=None, waiting=waiting, returns=returns))
+    return _with(
+        state, replace(program, groups=None, patches={}, ranked=None, triggers=(), waiting=waiting, returns=returns)
+    )
 
 
 def _remembering(program: Skills, built: CandidateBuilt, why: str, ring: int, *, managing: bool) -> Skills:
@@ -339,15 +365,11 @@ def _renamed(state: SkillsState) -> SkillsState:
     assert state.built is not None
     assert state.current is not None
     program, before, after = state.program, state.current.skill, state.built.candidate
-    now, said = set(ids_of(after)), _applied(state.built)
-    into: dict[str, tuple[str, ...]] = {}
+    now, edits = set(ids_of(after)), applied_edits(state.program.edits, state.built)
+    into = became(edits)
     gone = {skill: each for skill, each in program.gone.items() if skill not in now}
-    for edit in program.edits:
-        if said.get(edit.id) != "":
-            continue
-        if edit.op in ("rename", "merge", "split"):
-            into |= {old: (*into.get(old, ()), skill_of(edit.file)) for old in edit.target.split()}
-        elif edit.op == "retire" and not edit.change:
+    for edit in edits:
+        if edit.op == "retire" and not edit.change:
             skill = skill_of(edit.file)
             gone[skill] = Gone(step=state.built.step, files=files_of(before, skill))
 

@@ -1,0 +1,135 @@
+"""
+The trigger set of a candidate that changes what is listed: training items that say what should open which skill.
+
+Only attempts that passed say so. One that opened a changed skill should open what has become of it; one that opened
+others, or none, should not open it. What comes out otherwise and fails was sent wrong. Validation items cannot say
+this: nobody knows of them what would have been right to open. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from skillopt_es.engine.tasks import Decide, Evaluation, RunData, Task, draw_seed, measure, shuffled
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Measured, SkillTree, Tries
+from skillopt_es.gate.verdicts import candidate_gated
+from skillopt_es.programs.skills import scope
+from skillopt_es.programs.skills.state import Key, Sighting, SkillsState, applied_edits, became, place_of, where_of
+from skillopt_es.skill.folders import entries_of, ids_of, skills_in
+
+SHOULD, SHOULD_NOT, NONE = "should", "should-not", "none"
+
+
+@frozen
+class Routing:
+    """How a candidate changes the list: the skills that are not as they were, those that are new, and what became."""
+
+    old: frozenset[str]
+    new: frozenset[str]
+    became: Mapping[str, tuple[str, ...]]
+
+    def kind(self, key: Key) -> str:
+        """What an attempt that passed with these skills open says of the candidate."""
+        if set(key) & self.old:
+            return SHOULD
+        return SHOULD_NOT if key else NONE
+
+    def right(self, before: Key, after: Key) -> bool:
+        """Whether an item that is tried again opens what it should."""
+        touched = set(before) & self.old
+        if not touched:
+            return not set(after) & self.new
+        return bool(set(after) & {name for skill in touched for name in self.became.get(skill, (skill,))})
+
+
+def routing_of(state: SkillsState) -> Routing:
+    """What the open step's candidate changes in the list."""
+    assert state.built is not None
+    assert state.current is not None
+    before, after = _listed(state.current.skill), _listed(state.built.candidate)
+    return Routing(
+        old=frozenset(skill for skill, said in before.items() if after.get(skill) != said),
+        new=frozenset(skill for skill, said in after.items() if before.get(skill) != said),
+        became=became(applied_edits(state.program.edits, state.built)),
+    )
+
+
+def _listed(tree: SkillTree) -> dict[str, str]:
+    return {each.id: each.description for each in entries_of(tree) if not each.always}
+
+
+def trigger_task(state: SkillsState, run: RunData) -> Task | None:
+    """What of the trigger set is still to be drawn or tried; nothing where the candidate is refused without it."""
+    planned = state.program.triggers
+    if planned:
+        return measure(state, _evaluations(state, run, planned))
+    if not drawn(state, run) or not candidate_gated(state, run).verdict.taken:
+        return None
+    return Decide("draw_triggers")
+
+
+def drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
+    """The trigger set, by the run's seed: of each kind at most so many; empty where the list stays as it is."""
+    routing, most = routing_of(state), run.config.skills.triggers
+    if not (routing.old or routing.new) or not run.config.evaluation.use_gate:
+        return ()
+    seed, found = run.config.train.seed + where_of(state).number, _telling(state, run)
+    chosen = []
+    for kind in (SHOULD, SHOULD_NOT, NONE):
+        items = [each.item for each in found if routing.kind(each.key) == kind]
+        if items and most:
+            chosen.append(Tries(place=place_of(state) / kind, items=tuple(shuffled(items, seed)[:most])))
+    return tuple(chosen)
+
+
+def _telling(state: SkillsState, run: RunData) -> list[Sighting]:
+    """The epoch's latest attempt at each training item, where it passed with skills that are all still there."""
+    assert state.current is not None
+    there, latest = set(ids_of(state.current.skill)), {each.item: each for each in state.program.sightings}
+    return [
+        latest[item]
+        for item in run.started.splits.train
+        if item in latest and run.passes(latest[item].outcome) and there.issuperset(latest[item].key)
+    ]
+
+
+def _evaluations(state: SkillsState, run: RunData, planned: Iterable[Tries]) -> list[Evaluation]:
+    assert state.built is not None
+    return [
+        Evaluation(
+            place=Place(tries.place),
+            purpose="train",
+            split="train",
+            items=tuple(item for item in tries.items if item in run.started.splits.train),  # none that was retracted
+            skill=state.built.candidate,
+            seed=draw_seed(run.config.train.seed, 1),
+        )
+        for tries in planned
+    ]
+
+
+def misrouted(state: SkillsState, run: RunData) -> tuple[str, ...]:
+    """The items of the trigger set that the candidate sends wrong: they open otherwise than they should, and fail."""
+    planned = state.program.triggers
+    if not planned:
+        return ()
+    routing, before = routing_of(state), {each.item: each.key for each in _telling(state, run)}
+    rows = [row for tries in planned for row in state.rollouts.get(tries.place, {}).values()]
+    return tuple(
+        row.item
+        for row in rows
+        if isinstance(row.outcome, Measured)
+        and row.item in before
+        and not run.passes(row.outcome)
+        and not routing.right(before[row.item], skills_in(row.viewed))
+    )
+
+
+def objection(state: SkillsState, run: RunData) -> str:
+    """Why a candidate that its rule would take is refused: items pass by what they opened, or are sent wrong."""
+    most = run.config.skills.misrouted
+    sent_wrong = most is not None and state.built is not None and len(misrouted(state, run)) > most
+    return scope.objection(state, run) or ("misrouted" if sent_wrong else "")
