@@ -109,7 +109,8 @@ def _values(path: Path, text: str) -> Iterator[tuple[int, Json]]:
         return _lines(path, text)
     raise DataError(
         f"{path}:{_line_at(text, start)}: not JSON: expected `[` or `{{`, not {text[start]!r}",
-        hint="put one JSON object on each line, or all of them into one JSON array",
+        hint="put one JSON object on each line, or all of them into one JSON array; "
+        "`skillopt-es import-tasks` makes such a file of a table",
     )
 
 

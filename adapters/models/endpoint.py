@@ -117,7 +117,8 @@ def _key(settings: ModelSettings, environ: Mapping[str, str]) -> str:
     if not key:
         raise ConfigError(
             f"the environment variable {name} is not set, but {where} names it",
-            hint=f"export {name}=…, or set model.api_key_env to an empty text if the endpoint needs no key",
+            hint=f"export {name}=…, or write {name}=… into a file .env beside the config; "
+            "if the endpoint needs no key, set model.api_key_env to an empty text",
         )
     if not _fits_header(key):
         raise ConfigError(

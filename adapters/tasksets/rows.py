@@ -10,7 +10,7 @@ from typing import Any
 from attrs import field, frozen
 
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
-from skillopt_es.adapters.environments.data import read_rows
+from skillopt_es.adapters.environments.data import read_rows, text_of
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
@@ -37,7 +37,7 @@ class Taken:
 def read_table(path: Path) -> list[tuple[str, Row]]:
     """The rows of CSV, TSV, Parquet, Arrow, JSON or JSON Lines, each with where it stands."""
     if path.suffix in (".csv", ".tsv"):
-        return read_csv_rows(path, delimiter="\t" if path.suffix == ".tsv" else ",")
+        return read_csv_rows(path, delimiter="\t" if path.suffix == ".tsv" else _delimiter(path))
     if path.suffix in (".parquet", ".arrow"):
         return _numbered(path, _arrow_rows(path))
     found = []
@@ -46,6 +46,12 @@ def read_table(path: Path) -> list[tuple[str, Row]]:
             raise DataError(f"{where}: not an object", hint="each task is one JSON object")
         found.append((where, value))
     return found
+
+
+def _delimiter(path: Path) -> str:
+    """A comma, or the semicolon that spreadsheets write where a comma stands in numbers."""
+    header = text_of(path).lstrip().partition("\n")[0]
+    return ";" if ";" in header and "," not in header else ","
 
 
 def read_dataset(folder: Path) -> list[tuple[str, Row]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import cast
 from urllib.parse import urlsplit
@@ -130,6 +131,8 @@ def _shown(setting: str, value: Json) -> str:
         return "not shown"
     if setting in ("base_url", "url"):
         return _host_of(str(value)) if may_hold_a_secret(str(value)) else str(value)
+    if isinstance(value, tuple):
+        return json.dumps(value, ensure_ascii=False)  # as a config would say it
     return str(value) if isinstance(value, str) else shown(setting, value)
 
 

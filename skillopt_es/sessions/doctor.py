@@ -87,8 +87,18 @@ async def examine(what: Examination) -> AsyncIterator[Check]:
     for role in config.roles:
         for each in origins(config, role):
             yield Check("setting", "ok", f"{role} {each.setting}: {each.value} ({each.where})")
+    for check in _check_simulated(config, own=what.config is not None):
+        yield check
     async for check in _check_config(config, what):
         yield check
+
+
+def _check_simulated(config: RunConfig, *, own: bool) -> Iterator[Check]:
+    """Simulated models know the demos alone, and a run of other tasks is in vain."""
+    for role in BOTH_ROLES:
+        if own and config.role(role).backend == "simulated":
+            said = "a simulated model can only do tasks like the demo's, and learns nothing from others"
+            yield Check(role, "warning", said, f"name a real one in model.{role}_backend for your own tasks")
 
 
 async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[Check]:
@@ -254,7 +264,8 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
         elif environ.get(name, "").strip():
             yield Check("key", "ok", f"{who}: {name} is set")
         else:
-            yield Check("key", "problem", f"{who}: the environment variable {name} is not set", f"export {name}=...")
+            unset = f"{who}: the environment variable {name} is not set"
+            yield Check("key", "problem", unset, f"export {name}=..., or write it into a file .env beside the config")
 
 
 def _in_order(config: RunConfig) -> tuple[Role, ...]:

@@ -18,9 +18,12 @@ from skillopt_es.ports import (
     ChatModel,
     ChatReply,
     ChatRequest,
+    Environment,
+    Episode,
     Fronting,
     Item,
     Message,
+    judge_calls,
     told_agents,
 )
 from skillopt_es.sessions.checks import Check, problem
@@ -78,7 +81,7 @@ async def try_agent(config: RunConfig, model: ChatModel) -> Check | CallFailed:
     except SkillOptError as error:
         return problem("target", error)
     try:
-        items = environment.load().train
+        items = _items(environment)
         if not items:
             return Check("target", "warning", "the agent was not tried: there is no training item")
         if isinstance(model, Fronting):
@@ -91,17 +94,30 @@ async def try_agent(config: RunConfig, model: ChatModel) -> Check | CallFailed:
         return failure
     finally:
         await environment.aclose()
-    if not isinstance(episode.outcome, Measured):
-        return Check("target", "problem", f"item {items[0].id!r} got no grade: {episode.detail}", "check env.grader")
-    return Check("target", "ok", _said(config, items[0].id, ask.replies, episode.outcome))
+    return _verdict(config, ask, episode, judged=judge_calls(environment) > 0)
 
 
-def _said(config: RunConfig, item: str, replies: Sequence[ChatReply], outcome: Measured) -> str:
+def _items(environment: Environment) -> tuple[Item, ...]:
+    """Those for training; none where the data cannot be read, which the data's own check says."""
+    try:
+        return tuple(environment.load().train)
+    except SkillOptError:
+        return ()
+
+
+def _verdict(config: RunConfig, ask: _Asking, episode: Episode, *, judged: bool) -> Check:
+    item, outcome = ask.item.id, episode.outcome
+    if isinstance(outcome, Measured):
+        return Check("target", "ok", f"{_said(config, item, ask.replies)}, score {outcome.soft:.2f}")
+    if judged and ask.replies:
+        graded = "a judge grades it: `doctor --grade` tries that"
+        return Check("target", "ok", f"{_said(config, item, ask.replies)}, {graded}")
+    return Check("target", "problem", f"item {item!r} got no grade: {episode.detail}", "check env.grader")
+
+
+def _said(config: RunConfig, item: str, replies: Sequence[ChatReply]) -> str:
     text = " ".join(replies[-1].text.split()) if replies else ""
     shown = text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
     took = sum(reply.latency_ms for reply in replies)
     steps = counted(sum(len(reply.steps) for reply in replies), "step")
-    return (
-        f"{config.target_model.model} tried item {item!r} in {took:,} ms: {shown!r}, {steps} reported, "
-        f"score {outcome.soft:.2f}"
-    )
+    return f"{config.target_model.model} tried item {item!r} in {took:,} ms: {shown!r}, {steps} reported"

@@ -67,6 +67,7 @@ def test_an_unknown_demo_is_named(tmp_path: Path) -> None:
     """With those that there are; and a config beside it is one too many."""
     done = command("run", "--demo", "serchqa", cwd=tmp_path)
     assert (done.code, done.out) == (2, "")
-    assert "demos: demo, alfworld, docvqa, livemathematicianbench, officeqa, searchqa, spreadsheetbench" in done.err
+    names = "demo, alfworld, docvqa, livemathematicianbench, officeqa, searchqa, skills, spreadsheetbench"
+    assert f"demos: {names}" in done.err
     assert command("run", "config.yaml", "--demo", "searchqa", cwd=tmp_path).code == 2
     assert list(tmp_path.iterdir()) == []

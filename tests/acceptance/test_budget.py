@@ -84,7 +84,7 @@ def test_money_and_tokens_hold_where_nothing_is_reported(desk: Desk, endpoint: E
         (["--max-tokens", "-3"], "-3 is not a whole number above 0"),
         (["--max-cost", "inf"], "inf is not a number above 0"),
         (["--max-minutes", "soon"], "soon is not a number above 0"),
-        (["--max-cost", "5"], "budget.max_cost needs the price of every model, and small has none"),
+        (["--max-cost", "5"], "budget.max_cost needs the price of every model, and big has none"),
         (
             ["--set", "budget.max_calls=no"],
             "budget.max_calls is False, but must be a whole number of at least 1, or null",

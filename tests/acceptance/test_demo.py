@@ -134,7 +134,7 @@ def test_an_existing_name_is_refused(demo: tuple[Desk, Done], first: Path) -> No
     done = desk.run("run", "--run", "first", "--quiet")
     assert (done.code, done.out) == (2, "")
     assert done.complaints == ["error: there is already a run in runs/first"]
-    assert "`skillopt-es resume first` continues it; `--run` names a new one" in done.err
+    assert "`skillopt-es resume first` continues it; `--name` names another" in done.err
     assert (first / "log.db").read_bytes() == before
 
 

@@ -120,6 +120,28 @@ def test_an_agent_gets_the_named_fields_of_an_item(page: Desk) -> None:
     assert {row.prediction for row in rows} == {"{'language': 'de'}"}
 
 
+def test_doctor_tries_an_agent_whose_answers_a_judge_grades(page: Desk) -> None:
+    """The judge is asked by `--grade` alone; what was tried is shown as the config says it."""
+    (page.folder / "fixed.sh").write_text("echo '\"Paris\"'")
+    graded = ("--set=env.grader=judge", "--set=model.judge=j", "--set=model.judge_backend=simulated")
+    agent = ("--set=model.target_backend=command", '--set=model.target_command=["sh", "fixed.sh"]')
+    tried = page.run("doctor", "config.yaml", *graded, *agent)
+    assert tried.code == 0, tried.out
+    assert "'Paris', 0 steps reported, a judge grades it" in tried.out
+    assert 'target command: ["sh", "fixed.sh"]' in tried.out
+    (page.folder / "fixed.sh").write_text("echo Paris")
+    assert 'an object with `answer`, or JSON text ("Paris") alone' in page.run("doctor", "config.yaml", *agent).out
+
+
+def test_data_that_cannot_be_read_is_one_problem(page: Desk) -> None:
+    """An agent that was not tried for want of a task is none besides."""
+    (page.folder / "tasks.jsonl").write_text("question,answer\n")
+    tried = page.run("doctor", "config.yaml")
+    assert "problem  data" in tried.out
+    assert "the agent was not tried" in tried.out
+    assert "1 problem, 1 warning" in tried.out
+
+
 SLOW = """
 import time
 from pathlib import Path

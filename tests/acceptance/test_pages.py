@@ -85,9 +85,24 @@ def _conversations(desk: Desk) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def _judged_tasks(desk: Desk) -> None:
+    _a_sweep(desk)
+    config = yaml.safe_load((desk.folder / "config.yaml").read_text())
+    config["model"] |= {"judge": "a-judge"}
+    config["env"] |= {"grader": "judge", "rubric": {"right": "It says what the reference says."}}
+    (desk.folder / "config.yaml").write_text(yaml.safe_dump(config))
+
+
+def _tables(desk: Desk) -> None:
+    (desk.folder / "questions.csv").write_text("question,answer\nSay 1,1\n")
+    (desk.folder / "reviews.tsv").write_text("body\tlabel\nGood\t1\n")
+
+
 BEFORE: Mapping[str, Callable[[Desk], None]] = {
     "docs/audit.md": _corrected_labels,
+    "docs/data.md": _tables,
     "docs/harnesses.md": _questions_to_answer,
+    "docs/judges.md": _judged_tasks,
     "docs/harvest.md": _conversations,
     "docs/sweeps.md": _a_sweep,
     **{f"docs/benchmarks/{name}.md": _downloads(name) for name in MADE},
@@ -111,8 +126,6 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
         "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/skillopt-es run": "skillopt-es run",
         "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/pytest -n auto": "true",
         "export OPENAI_API_KEY=...": "true",  # it is in the desk's environment
-        "python tests/bench/bench_learning.py --programs search,classic,gepa --worlds rules,flaky,wrong-half"
-        " --jobs 2": f"{BENCH} --worlds rules --seeds 1 --programs search",
     },
     "docs/exports.md": {
         "skillopt-es export my-run --format mlflow --tracking-uri sqlite:///mlflow.db": "true",
@@ -193,3 +206,15 @@ def test_every_question_of_the_audit_page_is_answered(desk: Desk) -> None:
 def test_a_block_of_commands_says_that_it_is_one(page: str) -> None:
     """Else nothing would run it."""
     assert not blocks_that_hide_commands(page)
+
+
+def test_what_runs_in_a_lines_place_has_such_a_line() -> None:
+    """Else it is left over from a page that has changed."""
+    left = {
+        (page, line)
+        for page, lines in INSTEAD.items()
+        for line in lines
+        if line not in {command.line for command in shell_commands(page)}
+    }
+    left -= {(f"docs/benchmarks/{name}.md", _built(name)) for name in MADE}  # some of them name --ids
+    assert not left

@@ -317,3 +317,11 @@ def test_the_wal_reset_bug_is_known_by_version(version: tuple[int, ...], cautiou
     check = check_sqlite(version)
     assert check.status == "ok"
     assert ("do not write to log.db with other programs" in check.message) is cautious
+
+
+def test_a_simulated_model_is_warned_of_where_the_tasks_are_ones_own(config: Path) -> None:
+    """It learns nothing from them."""
+    done, checks = examined(config, "--no-calls", "--set", "model.optimizer_backend=simulated")
+    assert checks["optimizer"]["status"] == "warning"
+    assert "learns nothing from others" in checks["optimizer"]["message"]
+    assert done.code == 0

@@ -229,7 +229,7 @@ def test_a_cap_below_what_is_spent_is_refused(tmp_path: Path) -> None:
     run, before = tmp_path / "run", len(events_of(tmp_path / "run"))
     with pytest.raises(ConfigError, match=r"budget\.max_calls is 10, with 20 calls made so far"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_calls=10",))))
-    with pytest.raises(ConfigError, match="price of every model, and t has none"):
+    with pytest.raises(ConfigError, match="price of every model, and o has none"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_cost=10",))))
     assert len(events_of(run)) == before
 

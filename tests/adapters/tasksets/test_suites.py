@@ -43,6 +43,14 @@ def test_examples_of_dspy(name: str, kind: str) -> None:
     assert brief(taken(FILES / name, kind)) == [("Say 1", "1"), ("Say 2", "2")]
 
 
+def test_cells_may_stand_between_semicolons(tmp_path: Path) -> None:
+    """As spreadsheets write them where a comma stands in numbers; a header with commas is read as ever."""
+    (tmp_path / "t.csv").write_text("question;answer\nSay 1,5;1,5\n")
+    assert brief(taken(tmp_path / "t.csv", "table")) == [("Say 1,5", "1,5")]
+    (tmp_path / "t.csv").write_text("question,answer;notes\nSay 1,1\n")
+    assert brief(taken(tmp_path / "t.csv", "table")) == [("Say 1", None)]
+
+
 def test_a_log_of_inspect() -> None:
     """Each sample once; choices are put and graded as choices."""
     tasks = taken(FILES / "inspect.json", "inspect")
