@@ -8,9 +8,8 @@ gave none has not answered, whatever it printed.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from skillopt_es.adapters.harnesses.stream import bounded, read_stream
 from skillopt_es.adapters.harnesses.workspace import (
     Rooms,
     make_rooms,
+    mentioned,
     place_skill,
     place_skills,
     prompt_for,
@@ -40,9 +40,7 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
-from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
-    AgentStep,
     Answers,
     CallFailed,
     ChatReply,
@@ -54,7 +52,6 @@ from skillopt_es.ports import (
     may_try_again,
     rest,
 )
-from skillopt_es.skill.folders import SKILL_FILE
 
 MOST_STREAM = 64 * 2**20
 GRACE_SECONDS = 5.0
@@ -219,7 +216,7 @@ class Harness:
             stream = read_stream(ended.output)
             transcript = _without_places(self._agent.read(stream.events, run), rooms)
             if request.skill is not None and request.skill.is_folder:
-                read = _mentioned(prompt, request.skill, self._agent.mention)
+                read = mentioned(prompt, request.skill, self._agent.mention)
                 transcript = evolve(transcript, steps=(*read, *transcript.steps))
             failed = failure_in(ended, transcript, stream, self._settings.timeout_seconds)
             if failed is not None:
@@ -346,16 +343,6 @@ class Harness:
 def _placeless(text: str, rooms: Rooms) -> str:
     """The text with fixed names for its private folders: the same doings are the same record."""
     return text.replace(str(rooms.workspace), "/workspace").replace(str(rooms.base), "/private")
-
-
-def _mentioned(prompt: str, skills: SkillTree, sign: str) -> Iterator[AgentStep]:
-    """The skills that an agent read because the prompt names them, of which its own account has nothing."""
-    if not sign:
-        return
-    found = dict.fromkeys(re.findall(re.escape(sign) + r"([\w:-]+)", prompt))
-    for name in found:
-        if f"{name}/{SKILL_FILE}" in skills.files:
-            yield AgentStep(kind="tool", text=f'skill {{"name": "{name}"}} (the task names it)', ok=True)
 
 
 def _without_places(transcript: Transcript, rooms: Rooms) -> Transcript:
