@@ -186,7 +186,7 @@ def _ask(file: Path, waiting: list[Reviewed]) -> None:
         task = task_of(each.candidate)
         while True:
             _show(each, task, f"{number} of {len(waiting)}")
-            word = click.prompt("keep, leave, edit, later or quit", type=click.Choice(("k", "l", "e", "s", "q")))
+            word = _answer(file)
             if word != "e":
                 break
             task = _edited(task)
@@ -196,13 +196,24 @@ def _ask(file: Path, waiting: list[Reviewed]) -> None:
             _decide(file, each, "kept" if word == "k" else "left", task)
 
 
+def _answer(file: Path) -> str:
+    """A letter; with Ctrl-C, or where nobody is there to ask, it says how to go on, and ends."""
+    try:
+        return str(click.prompt("keep, leave, edit, later or quit", type=click.Choice(("k", "l", "e", "s", "q"))))
+    except click.Abort:
+        click.echo("")
+        hint = f"`skillopt-es harvest review {file}` asks about the rest; --keep ID and --leave ID ask nothing"
+        tell("harvest", "what was decided is written down", hint=hint)
+        raise
+
+
 def _show(each: Reviewed, task: Task, where: str) -> None:
     candidate = each.candidate
     times = counted(len(candidate.seen), "time")
     agents = ", ".join(dict.fromkeys(seen.agent for seen in candidate.seen))
     click.echo(f"\n[{where}] {candidate.id}  {candidate.kind}  asked {times} ({agents})")
     click.echo(json.dumps(task, ensure_ascii=False, indent=2))
-    word = "accepted" if candidate.accepted else "corrected"
+    word = "which nobody corrected" if candidate.accepted else "after a correction"
     click.echo(f"the answer, {word}:\n{candidate.answered[:1500]}")
 
 
@@ -287,3 +298,6 @@ def tasks_command(out: Path, file: Path, force: bool, as_json: bool) -> None:
         print_json({"file": str(out), "tasks": len(tasks)})
         return
     click.echo(f"wrote       {out} ({counted(len(tasks), 'task')})")
+    click.echo(f'next        env: {{name: tasks, data_path: {out}, split_ratio: "2:1:1"}}')
+    if any(each.get("grader") == "judge" for each in tasks):
+        click.echo("            and model.judge, since some of these tasks are graded by a judge")

@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from attrs import evolve, field, frozen
 
 from skillopt_es.config.sections import BudgetConfig
+from skillopt_es.engine.in_flight import Left
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage
@@ -295,6 +296,17 @@ class Purse:
         """Other limits from here on; who waits may fit now."""
         self.ledger.caps = caps
         self._serve()
+
+    def left(self) -> Iterator[Left]:
+        """What is left of each limit; what open calls may still come to is told apart."""
+        ledger = self.ledger
+        for name in ("cost", "tokens", "calls"):
+            most = getattr(ledger.caps, name)
+            if most is not None:
+                held = getattr(ledger.reserved, name)
+                left = self._shown(name, most - getattr(ledger.spent, name))
+                aside = self._shown(name, held) if held else ""
+                yield Left(limit=name, left=left, most=self._shown(name, most), aside=aside)
 
     def leave(self) -> None:
         """A try is over."""

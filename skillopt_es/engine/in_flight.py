@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self
+
+from attrs import frozen
 
 from skillopt_es.ports import NotStarted, Wait
 
@@ -58,13 +60,28 @@ class Seats:
                 seat.set_exception(NotStarted())
 
 
+@frozen(kw_only=True)
+class Left:
+    """What is left of a limit (`calls`, `tokens`, `cost`, `minutes`), in words; `aside` of it is for open calls."""
+
+    limit: str
+    left: str
+    most: str
+    aside: str = ""
+
+
 class InFlight:
-    """How many calls are on their way right now, and what the others wait for, for whoever wants to know."""
+    """
+    How many calls are on their way right now, and what the others wait for, for whoever wants to know.
+
+    `left` says what is left of the session's own budget.
+    """
 
     def __init__(self, waits: Callable[[Wait], None] = lambda wait: None) -> None:
         self.count = 0
         self.waiting = 0
         self.waits = waits
+        self.left: Callable[[], Sequence[Left]] = tuple
 
 
 class Held:

@@ -27,6 +27,7 @@ from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, SkillTree, digest_of, text_digest
 from skillopt_es.ports import (
+    HANDED_OVER,
     AsyncCall,
     CallFailed,
     ChatReply,
@@ -118,7 +119,8 @@ class _Job:
         """The target for one try: it counts from its first question, and no skill is open yet."""
         skill = self._unit.skill
         shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
-        own = is_own_agent(self._run.config.target_model.backend)
+        backend = self._run.config.target_model.backend
+        own = is_own_agent(backend) or backend == HANDED_OVER
         fields = told_agents(self._ports.items[self._unit.item]) if own else {}
         return _Target(self._unit, self._run, self._ports.calls, shelf, known, fields)
 

@@ -179,6 +179,12 @@ def writer_here(folder: Path) -> int | None:
     return holder[1] if holder is not None and holder[0] == socket.gethostname() and _lives(holder[1]) else None
 
 
+def writer_words(folder: Path) -> str:
+    """Who has the run open for writing, as `process 4711 on this-host`; empty where nobody has."""
+    holder = _holder(folder)
+    return f"process {holder[1]} on {holder[0]}" if holder is not None and is_written(folder) else ""
+
+
 def _holder(folder: Path) -> tuple[str, int] | None:
     """Host and process that the lock file names; a writer that ends leaves the file empty."""
     try:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attrs import asdict, define, evolve, field, frozen
 
-from skillopt_es.engine.in_flight import InFlight
+from skillopt_es.engine.in_flight import InFlight, Left
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.tasks import Questions, Rollouts, Task
 from skillopt_es.events.catalog import Event
@@ -40,7 +40,7 @@ class Now:
     What a session is doing: `done` of `total` of a stage, calls answered in it, in flight and waiting, and its tokens.
 
     `failed` are calls that came to nothing. `elapsed` and `left` are seconds, of the session; `left` is unknown before
-    its first step is over. Without `all_reported`, the tokens are a lower bound.
+    its first step is over. Without `all_reported`, the tokens are a lower bound. `budget` is empty without limits.
     """
 
     where: str = ""
@@ -55,6 +55,7 @@ class Now:
     all_reported: bool = True
     elapsed: float = 0.0
     left: float | None = None
+    budget: tuple[Left, ...] = ()
 
 
 @define
@@ -139,6 +140,7 @@ class Tally:
             all_reported=not self.unreported,
             elapsed=self.clock() - self.began,
             left=self.left,
+            budget=tuple(self.in_flight.left()),
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TextIO, TypeVar, cast
@@ -38,6 +38,7 @@ from skillopt_es.engine.budget import (
     silent,
     used_words,
 )
+from skillopt_es.engine.in_flight import Left
 from skillopt_es.engine.steering import OrderRefused
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed
@@ -105,6 +106,12 @@ def change_limits(purse: Purse | None, config: RunConfig, settings: Mapping[str,
     purse.limit(evolve(purse.ledger.caps, **changed))
 
 
+def left_of(purse: Purse) -> tuple[Left, ...]:
+    """What is left of a session's budget, limit by limit."""
+    assert isinstance(purse.late, Minutes)
+    return (*purse.left(), *purse.late.left())
+
+
 def tariffs_of(config: RunConfig) -> dict[Role, Tariff]:
     """How each role's calls are counted."""
     prices = prices_in(config.resolved).by_role if config.budget.max_cost is not None else {}
@@ -157,11 +164,21 @@ class Minutes:
         self._clock = clock
         self._began = clock()
 
+    @property
+    def taken(self) -> float:
+        """By all sessions."""
+        return self._before + (self._clock() - self._began) / 60
+
+    def left(self) -> Iterator[Left]:
+        """What is left of them, where they are limited."""
+        if self.most is not None:
+            yield Left(limit="minutes", left=f"{max(0.0, self.most - self.taken):.1f}", most=f"{self.most:g}")
+
     def __call__(self) -> Reached | None:
         """The reason; None as long as there is time."""
         if self.most is None:
             return None
-        minutes = self._before + (self._clock() - self._began) / 60
+        minutes = self.taken
         said = f"budget.max_minutes is {self.most:g}, and the run has taken {minutes:.2f}"
         return Reached("budget.max_minutes", said) if minutes >= self.most else None
 

@@ -77,7 +77,7 @@ from skillopt_es.ports import (
 )
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.inbox import Inbox
-from skillopt_es.sessions.accounts import StartedCalls, change_limits, check_bounded, open_purse, spent_before
+from skillopt_es.sessions.accounts import StartedCalls, change_limits, check_bounded, left_of, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
@@ -456,6 +456,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
                 await work.trainer.append(stage.opening)
             await work.trainer.settled()
             if purse is not None:
+                session.in_flight.left = partial(left_of, purse)
                 started.open(writer.log, writer.journal)
             try:
                 yield work

@@ -34,6 +34,7 @@ from skillopt_es.report.html import Child, el, note, prose
 from skillopt_es.report.page import headlines_of
 from skillopt_es.report.scores import scores_section
 from skillopt_es.report.settings import config_section, environment_section
+from skillopt_es.runs.folders import writer_words
 from skillopt_es.runs.now import now_of
 from skillopt_es.runs.overview import SESSIONS
 from skillopt_es.runs.reading import Reading
@@ -161,7 +162,7 @@ class Pages:
         with Reading.of(folder) as reading:
             latest = list(reading.read(after=max(0, facts.read - LATEST), until=facts.read))
         main = (
-            part("head", run_head(facts)),
+            part("head", run_head(facts, writer_words(folder))),
             now_part(facts, now_of(folder)),
             curve_part(facts),
             steering_section(facts, self.visit(request), request.query_params.get("said", "")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from skillopt_es.counting import counted
+from skillopt_es.engine.in_flight import Left
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
@@ -20,8 +21,8 @@ LATEST = 12
 _MOST_STEPS = 60
 
 
-def run_head(facts: Facts) -> Html:
-    """Name, status, and why it stands still, if it does."""
+def run_head(facts: Facts, writer: str) -> Html:
+    """Name, status, who is writing it, and why it stands still, if it does."""
     summary = facts.summary
     said = [f"Step {summary.step} of {summary.steps}, epoch {summary.epoch} of {summary.epochs}."]
     if summary.is_evaluation:
@@ -32,6 +33,8 @@ def run_head(facts: Facts) -> Html:
         said.append("Nobody is writing it: its process ended before the run did.")
     if summary.imported is not None:
         said.append(f"Imported from results of {summary.imported.source}.")
+    if writer:
+        said.append(f"Written by {writer}.")
     fork = None
     if summary.forked is not None:
         parent = link(summary.forked.parent, "run", summary.forked.parent)
@@ -58,6 +61,7 @@ def now_part(facts: Facts, now: Now | None) -> Html:
             tile("calls in flight", f"{now.in_flight:,}", waits, live="in_flight"),
             tile("tokens of this session", _tokens(now), live="tokens"),
             tile("elapsed", shown_seconds(now.elapsed), _left(now), live="elapsed"),
+            *(tile(f"{each.limit} left", each.left, _of_most(each), live=f"left-{each.limit}") for each in now.budget),
         ]
     if facts.spent is not None and facts.spent.usage.total.calls:
         total = facts.spent.usage.total
@@ -65,6 +69,11 @@ def now_part(facts: Facts, now: Now | None) -> Html:
         if facts.spent.currency:
             tiles.append(tile("cost", f"{facts.spent.currency} {shown_cost(total.cost)}", "by its recorded prices"))
     return part("now", el("dl", *tiles, class_="tiles"), *([_bar(now)] if now is not None else []))
+
+
+def _of_most(left: Left) -> str:
+    aside = f", {left.aside} of it set aside for open calls" if left.aside else ""
+    return f"of {left.most}{aside}"
 
 
 def _tokens(now: Now) -> str:
@@ -79,7 +88,11 @@ def now_words(now: Now | None) -> dict[str, str]:
     """The same numbers for an open page, by the names of their tiles."""
     if now is None:
         return {}
+    budget = {f"left-{each.limit}": each.left for each in now.budget}
+    more = {f"left-{each.limit}-more": _of_most(each) for each in now.budget}
     return {
+        **budget,
+        **more,
         "stage": now.stage or "planning",
         "stage-more": f"{now.done:,} of {now.total:,}",
         "in_flight": f"{now.in_flight:,}",

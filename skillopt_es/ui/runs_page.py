@@ -11,6 +11,7 @@ from skillopt_es.counting import counted
 from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lines import EvaluationLine
 from skillopt_es.report.html import DASH, Html, count, el, note, row, score, table
+from skillopt_es.runs.folders import writer_words
 from skillopt_es.runs.overview import Overview, Unreadable
 from skillopt_es.ui.shell import choice, link, part, sparkline, status_badge
 
@@ -159,7 +160,7 @@ def _row(each: Overview | Unreadable) -> Html:
     step = DASH if summary.is_evaluation else f"{summary.step}/{summary.steps}"
     spark = sparkline(each.bests, f"The best of {each.folder.name} by step")
     cells: list[tuple[Html | str | None, bool]] = [
-        (status_badge(each.status, damaged=bool(each.problem)), False),
+        (_where_it_stands(each), False),
         (step, True),
         (score(summary.best.value), True),
         (spark, False),
@@ -170,6 +171,13 @@ def _row(each: Overview | Unreadable) -> Html:
         (each.written[:16].replace("T", " "), False),
     ]
     return row(name, cells)
+
+
+def _where_it_stands(each: Overview) -> Html:
+    """Its state, and who is writing it."""
+    writer = writer_words(each.folder)
+    badge = status_badge(each.status, damaged=bool(each.problem))
+    return el("span", badge, el("small", writer, class_="writer")) if writer else badge
 
 
 def _interval(interval: Interval | None) -> str:

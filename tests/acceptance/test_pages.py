@@ -126,8 +126,6 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
         "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/skillopt-es run": "skillopt-es run",
         "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/pytest -n auto": "true",
         "export OPENAI_API_KEY=...": "true",  # it is in the desk's environment
-        "python tests/bench/bench_learning.py --programs search,classic,gepa --worlds rules,flaky,wrong-half"
-        " --jobs 2": f"{BENCH} --worlds rules --seeds 1 --programs search",
     },
     "docs/exports.md": {
         "skillopt-es export my-run --format mlflow --tracking-uri sqlite:///mlflow.db": "true",
@@ -208,3 +206,15 @@ def test_every_question_of_the_audit_page_is_answered(desk: Desk) -> None:
 def test_a_block_of_commands_says_that_it_is_one(page: str) -> None:
     """Else nothing would run it."""
     assert not blocks_that_hide_commands(page)
+
+
+def test_what_runs_in_a_lines_place_has_such_a_line() -> None:
+    """Else it is left over from a page that has changed."""
+    left = {
+        (page, line)
+        for page, lines in INSTEAD.items()
+        for line in lines
+        if line not in {command.line for command in shell_commands(page)}
+    }
+    left -= {(f"docs/benchmarks/{name}.md", _built(name)) for name in MADE}  # some of them name --ids
+    assert not left

@@ -29,7 +29,9 @@ def test_only_what_a_person_keeps_becomes_a_task(cli: Cli, home: Path, monkeypat
     assert cli("harvest", "tasks", "tasks.jsonl").err.startswith("error: nothing in harvest.jsonl has been kept")
     monkeypatch.setattr("sys.stdin", io.StringIO("k\n"))
     assert "kept 1, left 0, open 0" in cli("harvest", "review").out
-    assert cli("harvest", "tasks", "tasks.jsonl").code == 0
+    assert (
+        'env: {name: tasks, data_path: tasks.jsonl, split_ratio: "2:1:1"}' in cli("harvest", "tasks", "tasks.jsonl").out
+    )
     [task] = [json.loads(line) for line in Path("tasks.jsonl").read_text(encoding="utf-8").splitlines()]
     assert task["checks"] == [{"check": "section_contains", "section": "Fixed"}]
     assert task["trust"] == "untrusted"
@@ -67,6 +69,13 @@ def test_what_is_scanned_can_be_narrowed(cli: Cli, home: Path, words: list[str],
     """A mistake is a sentence; nothing found is said."""
     done = cli("harvest", "scan", "--home", home, *words)
     assert said in done.out + done.err
+
+
+def test_where_nobody_answers_it_says_how_to_decide(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe has nobody to ask."""
+    cli("harvest", "scan", "--home", home)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert "--keep ID and --leave ID ask nothing" in cli("harvest", "review").err
 
 
 def test_a_person_may_stop_and_go_on(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,21 @@ async def knows_slowly(request: so.ChatRequest) -> so.ChatReply:
     return so.ChatReply(text=knows(request), finish="stop", usage=so.Usage(input=3, output=1))
 
 
+def test_a_function_is_told_the_named_fields_of_an_item(folder: Path) -> None:
+    """As any agent of one's own; `fields` has nothing else of the item."""
+    rows = [{"id": f"t{n}", "input": "?", "expected": "x", "language": "de", "gold": "x"} for n in range(6)]
+    Path("tasks.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    told: list[Mapping[str, Json]] = []
+
+    def agent(request: so.ChatRequest) -> str:
+        told.append(request.fields)
+        return "x"
+
+    so.train(SMALL, settings={"env.agent_fields": ["language"]}, target=agent, optimizer=teaches)
+    assert told
+    assert all(each == {"language": "de"} for each in told)
+
+
 def test_functions_train_like_models(folder: Path) -> None:
     """The log names them, and the run learns what the one teaches the other."""
     run = so.train(SMALL, name="own", target=knows, optimizer=teaches)

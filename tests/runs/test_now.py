@@ -77,3 +77,18 @@ def test_what_is_left_is_told_once_a_step_took_some_time() -> None:
     """Before that nobody knows."""
     tally = Tally(clock=lambda: 0.0)
     assert tally.left is None
+
+
+def test_a_session_with_a_budget_says_what_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the session itself counts; without one it says nothing."""
+    monkeypatch.setattr(module, "_EVERY_SECONDS", 0.0)
+    looking = Looking(tmp_path / "run")
+    limits = ["train.num_epochs=1", "budget.max_calls=1000", "budget.max_minutes=60"]
+    asyncio.run(start(config(tmp_path, limits), tmp_path / "run", ScriptedWorld().session(observers=(looking,))))
+    told = [told.budget for _, told in looking.seen if told is not None]
+    calls = [next(each for each in budget if each.limit == "calls") for budget in told]
+    assert {each.most for each in calls} == {"1,000"}
+    left = [int(each.left.replace(",", "")) for each in calls]
+    assert left == sorted(left, reverse=True)
+    assert left[0] > left[-1] > 0
+    assert {each.most for budget in told for each in budget if each.limit == "minutes"} == {"60"}

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from attrs import asdict
 from support.asking import Asking
+
+from skillopt_es.engine.in_flight import Left
+from skillopt_es.events.lock import RunLock
+from skillopt_es.runs.now import NOW_FILE, Now
 
 PAGES = ("", "/scores", "/items", "/skill", "/cost", "/config", "/events", "/event/1", "/step/1", "/epoch/1")
 
@@ -76,6 +83,23 @@ def test_a_damaged_run_says_so_and_shows_the_rest(asking: Asking, demo_run: Path
     assert there.get("/run/cut").status_code == 200
     assert 'role="alert"' in there.get("/run/cut").text
     assert there.get("/run/gone").status_code == 400
+
+
+def test_a_run_says_who_writes_it_and_what_is_left_of_its_budget(demo_run: Path, tmp_path: Path) -> None:
+    """As long as somebody does."""
+    shutil.copytree(demo_run, tmp_path / "demo")
+    left = Left(limit="calls", left="87", most="100", aside="4")
+    (tmp_path / "demo" / NOW_FILE).write_text(json.dumps(asdict(Now(stage="rank", budget=(left,)))))
+    there, writer = Asking(directory=tmp_path), f"process {os.getpid()} on "
+    lock = RunLock(tmp_path / "demo", start="2026-01-01T00:00:00Z")
+    try:
+        assert writer in there.get("/").text
+        page = there.get("/run/demo").text
+        assert f"Written by {writer}" in page
+        assert '<b data-now="left-calls">87</b><small>of 100, 4 of it set aside for open calls</small>' in page
+    finally:
+        lock.release()
+    assert writer not in there.get("/").text + there.get("/run/demo").text
 
 
 def test_an_empty_directory_says_how_to_begin(tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ class JudgeGrader:
                 why = "it was cut off" if reply.finish == "length" else str(error)
                 said = [Message("assistant", reply.text)] if reply.text else []
                 asked = [*messages, *said, Message("user", f"That cannot be read: {why}. Reply with the JSON alone.")]
-        raise GraderError(f"the judge's reply cannot be read: {shorten(why, 300)}")
+        raise GraderError(
+            f"the judge's reply cannot be read (it is recorded, so only a new run asks again): {shorten(why, 300)}"
+        )
 
 
 def judge_of(raw: RawItem, options: TaskOptions, rubric: tuple[Criterion, ...]) -> JudgeGrader:
