@@ -33,6 +33,7 @@ from skillopt_es.testing.executors import EXECUTOR_CHECKS, ExecutorCase
 
 pytest.importorskip("ray", reason="Ray is not installed: `pip install 'skillopt-es[ray]'`")
 ROUNDS = int(os.environ.get("RAY_ROUNDS", "1"))
+TRACEBACK = "Traceback (most recent call last)"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -232,6 +233,42 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, project: Project, n
     last = events_of(tmp_path / "there" / "run")[-1]
     assert isinstance(last, RunPaused)
     assert last.reason == "error"
+
+
+def test_a_cluster_that_wants_a_token_says_so_in_one_sentence() -> None:
+    """Ray says it in a traceback, within the text of another error."""
+    from skillopt_es.adapters.executors.on_ray import not_connected
+
+    error = ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379")
+    error.__cause__ = RuntimeError(TOLD)
+    found = not_connected("10.0.0.1:6379", error)
+    assert found.message == (
+        "the Ray cluster at 10.0.0.1:6379 wants a token, and ours is missing or is not the right one"
+    )
+    assert "RAY_AUTH_TOKEN" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (f"Failed. Last error: {TRACEBACK}:\n  File a, line 1\nray.RpcError: no route", "ray.RpcError: no route"),
+        ("Version mismatch: it has:\n    Ray: 2.50", "Version mismatch: it has: Ray: 2.50"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_what_else_keeps_ray_from_connecting_is_one_sentence(told: str, said: str) -> None:
+    """The end of a traceback, or all lines of a message in one."""
+    from skillopt_es.adapters.executors.on_ray import not_connected
+
+    assert not_connected("h:1", RuntimeError(told)).message == f"there is no Ray cluster at h:1: {said}"
+
+
+TOLD = """Failed to connect to GCS. Last connection error: Traceback (most recent call last):
+  File "ray/_private/node.py", line 996, in _init_gcs_client
+    client = GcsClient(
+ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken: Authentication token is missing or incorrect. Ensure \
+that the token for the cluster is available in a local file (e.g., ~/.ray/auth_token)
+"""
 
 
 @pytest.mark.parametrize("disturbed", ["head", "writer", "interrupt"])
