@@ -39,6 +39,8 @@ _LOOK_EVERY = 2.0
 _HEAD_IS_LOST_AFTER = 3  # looks in a row; Ray itself ends our process after a minute without its head
 _THIS_MACHINES = Path("/tmp/ray/ray_current_cluster")  # noqa: S108 -- where Ray writes it
 _NODE_DIED = "its node has died"
+_NOT_LET_IN = "AuthenticationError"
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 def open_executor(settings: ExecutorSettings) -> RayExecutor:
@@ -229,7 +231,7 @@ class Office:
                 # On a thread of its own, where it leaves the signals alone that end a run in order.
                 await asyncio.to_thread(_init, self.cluster.address)  # by `auto` Ray finds its token, too
             except (ConnectionError, ray_errors.RayError, ValueError, RuntimeError) as error:
-                raise _no_cluster(address or "this machine", _first_line(_cause(error))) from error
+                raise not_connected(address or "this machine", error) from error
         self._head = _host_and_port(str(ray.get_runtime_context().gcs_address))
         self._watch = asyncio.create_task(self._look_after_the_head())
         self._packed = self.put(self.pack)
@@ -306,10 +308,21 @@ def _host_and_port(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _cause(error: BaseException) -> BaseException:
-    """What Ray says below the error that it raises: that a token is wrong, for one."""
+def not_connected(where: str, error: BaseException) -> BackendError:
+    """Why Ray did not connect: what it says below the error that it raises, which may be a traceback in its words."""
     below = error.__cause__ or error.__context__
-    return error if below is None else _cause(below)
+    while below is not None:
+        error, below = below, below.__cause__ or below.__context__
+    said = str(error).strip()
+    if _NOT_LET_IN in f"{type(error).__name__}: {said}":
+        return BackendError(
+            f"the Ray cluster at {where} wants a token, and ours is missing or is not the right one",
+            kind="auth",
+            hint="export RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN (the token) or RAY_AUTH_TOKEN_PATH (its file)",
+        )
+    if _TRACEBACK in said:
+        said = said.splitlines()[-1]
+    return _no_cluster(where, " ".join(said.split())[:300] or type(error).__name__)
 
 
 def _no_cluster(where: str, why: str) -> BackendError:

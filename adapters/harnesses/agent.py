@@ -93,6 +93,11 @@ class Agent(Protocol):
         ...
 
     @property
+    def mention(self) -> str:
+        """What makes it read a skill unasked, and say nothing of it, where its name follows in a prompt; or nothing."""
+        ...
+
+    @property
     def retrying(self) -> bytes:
         """What a line holds that says that a request to its model failed and will be repeated; empty for no such."""
         ...

@@ -36,6 +36,7 @@ class ClaudeCode:
     key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY")
     state_variables = ("CLAUDE_CONFIG_DIR",)
     skills = ".claude/skills"
+    mention = ""
     retrying = b'"api_retry"'
     signed_in = ("auth", "status")
 

@@ -37,6 +37,7 @@ class Codex:
     key_variables = (_KEY, _KEY)
     state_variables = ("CODEX_HOME",)
     skills = ".agents/skills"
+    mention = "$"
     retrying = b""
     signed_in = ("login", "status")
 

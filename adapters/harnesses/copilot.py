@@ -36,6 +36,7 @@ class Copilot:
     key_variables = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     state_variables = ("COPILOT_HOME", "GH_CONFIG_DIR")
     skills = ".github/skills"
+    mention = ""
     retrying = b""
     signed_in = ()
 

@@ -37,6 +37,7 @@ class Cursor:
     key_variables = ("CURSOR_API_KEY", "CURSOR_API_KEY")
     state_variables = ("CURSOR_CONFIG_DIR",)
     skills = ".cursor/skills"
+    mention = ""
     retrying = b""
     signed_in = ("status",)
 

@@ -24,6 +24,7 @@ from skillopt_es.adapters.harnesses.stream import bounded, read_stream
 from skillopt_es.adapters.harnesses.workspace import (
     Rooms,
     make_rooms,
+    mentioned,
     place_skill,
     place_skills,
     prompt_for,
@@ -214,6 +215,9 @@ class Harness:
             ended = await self._ran(self._agent.arguments(run), rooms, prompt.encode(), seconds, run)
             stream = read_stream(ended.output)
             transcript = _without_places(self._agent.read(stream.events, run), rooms)
+            if request.skill is not None and request.skill.is_folder:
+                read = mentioned(prompt, request.skill, self._agent.mention)
+                transcript = evolve(transcript, steps=(*read, *transcript.steps))
             failed = failure_in(ended, transcript, stream, self._settings.timeout_seconds)
             if failed is not None:
                 failed = self._redacted(evolve(failed, message=_placeless(failed.message, rooms)))

@@ -6,7 +6,7 @@ import hashlib
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.environments.episodes import skill_section
 from skillopt_es.adapters.harnesses.agent import Access
 from skillopt_es.events.values import SkillTree
-from skillopt_es.ports import CallFailed, Message, MessageRole
+from skillopt_es.ports import AgentStep, CallFailed, Message, MessageRole
 
 _NAME = "trained-skill"
 _MAIN = "SKILL.md"
@@ -136,3 +136,13 @@ def prompt_for(messages: Sequence[Message], *, access: Access, skill: tuple[str,
         parts.append(_EMPTY)
     talk = [f"{_HEADINGS[each.role]}\n\n{each.content.strip()}" for each in messages if each.content.strip()]
     return "\n\n".join([" ".join(parts), *talk]) + "\n"
+
+
+def mentioned(prompt: str, skills: SkillTree, sign: str) -> Iterator[AgentStep]:
+    """The skills that an agent read because the prompt names them, of which its own account has nothing."""
+    if not sign:
+        return
+    found = dict.fromkeys(re.findall(re.escape(sign) + r"([\w:-]+)", prompt))
+    for name in found:
+        if f"{name}/{_MAIN}" in skills.files:
+            yield AgentStep(kind="tool", text=f'skill {{"name": "{name}"}} (the task names it)', ok=True)

@@ -86,7 +86,21 @@ def opened_by(step: AgentStep, tree: SkillTree) -> list[str]:
     asked = [(name, SKILL_FILE) for name in _ASKED.findall(step.text)]
     wanted = [(name, SKILL_FILE if "*" in file else file) for name, file in (*_PATH.findall(step.text), *asked)]
     paths = [f"{skill}/{file}" for name, file in wanted for skill in (ids_of(tree) if name == "*" else (name,))]
-    return [path for path in dict.fromkeys(paths) if path in tree.files]
+    return [path for path in dict.fromkeys((*paths, *_printed(step, tree))) if path in tree.files]
+
+
+def _printed(step: AgentStep, tree: SkillTree) -> list[str]:
+    """The files that a command printed whole: one that ran in a skill's own folder need not name it."""
+    if step.kind != "command":
+        return []
+    # A SKILL.md has its name in it. Of another file the text alone could be anybody's.
+    return [
+        path
+        for path, text in sorted(tree.files.items())
+        if text.strip() in step.output
+        and (path == main_file(skill_of(path)) or path.rpartition("/")[2] in step.text)
+        and text.strip()
+    ]
 
 
 def _error(why: str) -> _Told:

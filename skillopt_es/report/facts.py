@@ -9,6 +9,8 @@ from typing import Literal, TypeVar
 from attrs import define, field, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame, slots_behind
+from skillopt_es.audit.skill_table import TYPES as TABLE_TYPES
+from skillopt_es.audit.skill_table import SkillTable, skill_table
 from skillopt_es.events.catalog import (
     BY_NAME,
     SKILL_TYPES,
@@ -81,6 +83,7 @@ class Facts:
     there: UsageThere | None
     durations: Durations | None
     untrusted: Attempts
+    folder: SkillTable | None = None
 
     @property
     def settings(self) -> Mapping[str, Json]:
@@ -149,6 +152,9 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if timed else None
     )
     deep = depth in ("story", "skill", "whole")
+    started = next((row.event for row in sessions if isinstance(row.event, RunStarted)), None)
+    # Only such a run is read twice: what was opened has to be seen beside what was there then.
+    of_folder = depth == "whole" and started is not None and started.skill.is_folder
     return Facts(
         name=reading.run.name,
         run_id=reading.run.run_id,
@@ -159,7 +165,7 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         end=reading.end,
         problems=tuple(problem.replace(f"{folder}/", "") for problem in problems),
         summary=summary,
-        started=next((row.event for row in sessions if isinstance(row.event, RunStarted)), None),
+        started=started,
         sessions=tuple(_sessions(sessions)),
         tree=lineage(story.of(TYPES)),
         chains=found.chains if found is not None else chains(story.of(CHAIN_TYPES)) if deep else {},
@@ -173,6 +179,7 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         there=there,
         durations=times,
         untrusted=untrusted_attempts(story.untrusted),
+        folder=skill_table(reading.read(types=TABLE_TYPES)) if of_folder else None,
     )
 
 

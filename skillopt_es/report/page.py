@@ -22,6 +22,7 @@ from skillopt_es.projections.lines import Outcome, outcome_of
 from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
+from skillopt_es.report.folder import folder_section
 from skillopt_es.report.html import Html, el, join, moment, prose, score
 from skillopt_es.report.items import items_section
 from skillopt_es.report.lineage import tree_section
@@ -38,6 +39,7 @@ MARK = '<meta name="generator" content="skillopt-es '
 _NAV = {
     "scores": "Scores",
     "curve": "Curve",
+    "folder": "Folder",
     "skill": "Skill",
     "lineage": "Lineage",
     "steps": "Steps",
@@ -54,6 +56,7 @@ def page(facts: Facts) -> str:
     sections = {
         "scores": scores_section(found, _looks(facts), certificate_lines(facts.summary.certificate)),
         "curve": None if facts.summary.is_evaluation else curve_section(facts),
+        "folder": folder_section(facts),
         "skill": skill_section(facts),
         "lineage": None if facts.summary.is_evaluation else tree_section(facts),
         "steps": steps_section(facts),

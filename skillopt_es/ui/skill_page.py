@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from skillopt_es.audit.blame import Maker
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.report.facts import Facts
+from skillopt_es.report.folder import folder_section
 from skillopt_es.report.html import Html, el, note, section
 from skillopt_es.report.lineage import tree_section
 from skillopt_es.report.skill import skill_section
@@ -15,7 +16,7 @@ from skillopt_es.ui.shell import address, choice, link, part
 
 
 def skill_page(facts: Facts, query: Mapping[str, str]) -> list[Html]:
-    """Two versions compared, if two are asked for; the skill with its makers; the lineage."""
+    """What each skill of a folder was good for; two versions compared, if asked for; the makers; the lineage."""
 
     def leads(maker: Maker) -> str:
         if maker.step is not None:
@@ -24,6 +25,7 @@ def skill_page(facts: Facts, query: Mapping[str, str]) -> list[Html]:
 
     parts = [
         el("h1", "Skill of ", link(facts.name, "run", facts.name)),
+        folder_section(facts),
         _compared(facts, query),
         skill_section(facts, leads) or note("The log has no skill yet."),
         tree_section(facts),

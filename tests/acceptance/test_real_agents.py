@@ -8,6 +8,7 @@ The real command lines against a loopback endpoint; nothing leaves the machine.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -19,9 +20,12 @@ from support.agents import AGENT_SETTINGS, AGENTS
 from support.chat import question, settings
 from support.logs import decisions_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
+from support.skills import folder, skill
 
+import skillopt_es as so
 from skillopt_es.adapters.harnesses.harness import Harness
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.engine.skill_tools import Shelf
+from skillopt_es.events.catalog import MinibatchesPlanned, RolloutCompleted
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Message
 from skillopt_es.sessions.session import start
@@ -75,6 +79,80 @@ def test_the_real_agent_reads_its_skill_and_answers(name: str, endpoint: AgentEn
     assert read.ok
     assert (reply.usage.input, reply.usage.output) == (100, 10)
     assert {key.removeprefix("Bearer ") for key in endpoint.keys} == {KEY}
+
+
+FOLDER = folder(
+    fruit=skill("fruit", "Names of fruit.", "- know apple"), money=skill("money", "Sums.", "- know cash")
+).files
+SKILLS = SkillTree({**FOLDER, "fruit/references/more.md": "- know birch\n"}, main="")
+OPENS = {
+    "First read {place}/fruit/SKILL.md.": ["fruit/SKILL.md"],
+    "First read {place}/money/SKILL.md. First read {place}/fruit/references/more.md.": [
+        "money/SKILL.md",
+        "fruit/references/more.md",
+    ],
+    "First read {place}/silver/SKILL.md.": [],
+    "": [],
+}
+OWN = {
+    "codex": {"First enter {place}/money.": ["money/SKILL.md"], "Pay $money.": ["money/SKILL.md"]},
+    "claude_code": {"First ask money. First ask silver.": ["money/SKILL.md"], "Pay $money.": []},
+    "copilot": {"First ask money. First ask silver.": ["money/SKILL.md"], "Pay $money.": []},
+}
+
+
+def test_what_the_real_agent_opened_of_a_folder_is_known(name: str, endpoint: AgentEndpoint) -> None:
+    """It lists all of them to its model, and tells of each that was opened, in whichever way."""
+    agent = real(name, endpoint)
+    for said, opened in {**OPENS, **OWN[name]}.items():
+        shelf, task = Shelf(SKILLS, own=True), said.format(place=AGENTS[name]().skills)
+        asked = question(
+            messages=(Message("system", shelf.shown.text), Message("user", f"kind: apple id: 1. {task}")), skill=SKILLS
+        )
+        shelf.did(asyncio.run(agent.complete(asked)).steps)
+        assert shelf.viewed == opened, said
+    asking = [body for body in endpoint.bodies if "kind: apple" in body]
+    assert asking
+    assert all("Names of fruit." in body and "Sums." in body for body in asking)
+
+
+def test_a_folder_is_trained_by_what_the_real_agent_opened(name: str, endpoint: AgentEndpoint, tmp_path: Path) -> None:
+    """Views get into the log, attempts are grouped by them, and an edit of what was open is taken."""
+    place = AGENTS[name]().skills
+    rows = [
+        {"id": f"{split}{n}", "split": split, "input": f"kind: birch id: {n}. First read {place}/fruit/SKILL.md."}
+        for split, many in (("train", 2), ("val", 2), ("test", 1))
+        for n in range(many)
+    ]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(json.dumps({**row, "expected": "right"}) for row in rows))
+    for path, text in SKILLS.files.items():
+        (tmp_path / "skills" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "skills" / path).write_text(text)
+    edit = {"op": "append", "skill": "fruit", "content": "- know birch"}
+    run = so.train(
+        {
+            "env": {
+                "name": "tasks",
+                "data_path": str(tmp_path / "tasks.jsonl"),
+                "split_mode": "field",
+                "grader": "exact",
+                "skill_init": str(tmp_path / "skills"),
+            },
+            "train": {"program": "skills", "num_epochs": 1, "batch_size": 2},
+            "evaluation": {"eval_test": False},
+            "skills": {"manage": False},
+        },
+        name="r",
+        runs=tmp_path,
+        target=real(name, endpoint),
+        optimizer=lambda request: json.dumps({"edits": [edit]}),
+    )
+    events = [recorded.event for recorded in run.events()]
+    tried = [event for event in events if isinstance(event, RolloutCompleted)]
+    assert {event.viewed for event in tried} == {("fruit/SKILL.md",)}
+    [planned] = [event for event in events if isinstance(event, MinibatchesPlanned) and event.groups]
+    assert [group.viewed for group in planned.groups] == [("fruit",)]
+    assert "- know birch" in run.skill("best").files["fruit/SKILL.md"]
 
 
 def test_a_run_on_the_real_agent_learns(name: str, endpoint: AgentEndpoint, tmp_path: Path) -> None:

@@ -134,6 +134,23 @@ def test_what_an_agent_opened_is_read_from_what_it_did(kind: StepKind, text: str
     assert opened_by(AgentStep(kind=kind, text=text, ok=False), TREE) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "opened"),
+    [
+        (skill("money", "Sums."), ["money/SKILL.md"]),
+        (f"EUR\n{skill('moneybox', 'Savings.')}", ["moneybox/SKILL.md"]),
+        ("EUR", []),
+        ("a rule", []),
+    ],
+)
+def test_a_command_that_printed_a_skill_opened_it_wherever_it_ran(said: str, opened: list[str]) -> None:
+    """Codex says nothing of the folder that a command ran in; what could be anybody's text opens nothing."""
+    assert opened_by(AgentStep(kind="command", text="cat SKILL.md", output=said, ok=True), TREE) == opened
+    named = AgentStep(kind="command", text="cat references/codes.md", output="EUR\n", ok=True)
+    assert opened_by(named, TREE) == ["money/references/codes.md"]
+    assert opened_by(AgentStep(kind="message", text="cat SKILL.md", output=said, ok=True), TREE) == []
+
+
 def test_an_agent_with_skills_of_its_own_is_offered_no_tools() -> None:
     """It is told that they are there, under a name that no other folder has; what is always shown is shown."""
     shelf = Shelf(TREE, own=True)

@@ -18,10 +18,20 @@ from support.agent_program import scripted
 
 Json = dict[str, Any]
 _PLACE = re.compile(r"in (\S+/SKILL\.md)")
+_DEED = re.compile(r"First (read|ask|enter) (\S+)\.")
 
 
 def _next(prompt: str, results: Sequence[str]) -> tuple[str, str]:
-    """What a model would do: ("read", path) first, ("answer", text) when it has read."""
+    """
+    What a model would do: ("read", path) first, ("answer", text) when it has read.
+
+    A task may say what comes first: to `read` a file, to `ask` for a skill by name, to read what is in a folder from
+    within (`enter`).
+    """
+    deeds = _DEED.findall(prompt)
+    if len(results) < len(deeds):
+        what, text = deeds[len(results)]
+        return str(what), str(text)
     place = _PLACE.search(prompt)
     if place is not None and not results:
         return "read", place[1]
@@ -37,13 +47,14 @@ def responses(body: Json) -> bytes:
     said = [part["text"] for item in body["input"] for part in item.get("content") or [] if "text" in part]
     results = [str(item["output"]) for item in body["input"] if item.get("type") == "function_call_output"]
     what, text = _next("\n".join(said), results)
-    if what == "read":
+    if what != "answer":
+        command = {"cmd": "cat SKILL.md", "workdir": text} if what == "enter" else {"cmd": f"cat {text}"}
         item: Json = {
             "type": "function_call",
-            "id": "f1",
-            "call_id": "c1",
+            "id": f"f{len(results)}",
+            "call_id": f"c{len(results)}",
             "name": "exec_command",
-            "arguments": json.dumps({"cmd": f"cat {text}"}),
+            "arguments": json.dumps(command),
         }
     else:
         item = {"type": "message", "role": "assistant", "id": "m1", "content": [{"type": "output_text", "text": text}]}
@@ -69,9 +80,12 @@ def messages(body: Json) -> bytes:
     prompt = "\n".join(part["text"] for part in parts if part.get("type") == "text")
     results = [json.dumps(part["content"]) for part in parts if part.get("type") == "tool_result"]
     what, text = _next(prompt, results)
-    if what == "read":
-        block: Json = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
-        delta: Json = {"type": "input_json_delta", "partial_json": json.dumps({"file_path": text})}
+    if what != "answer":
+        asks = what == "ask"
+        # Two calls of one name would be one to Claude Code.
+        block: Json = {"type": "tool_use", "id": f"t{len(results)}", "name": "Skill" if asks else "Read", "input": {}}
+        wanted = {"skill": text} if asks else {"file_path": text}
+        delta: Json = {"type": "input_json_delta", "partial_json": json.dumps(wanted)}
     else:
         block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
     message = {
@@ -83,7 +97,7 @@ def messages(body: Json) -> bytes:
         "stop_reason": None,
         "usage": {"input_tokens": 30, "cache_read_input_tokens": 20, "output_tokens": 1},
     }
-    stop = "tool_use" if what == "read" else "end_turn"
+    stop = "end_turn" if what == "answer" else "tool_use"
     return _stream(
         [
             {"type": "message_start", "message": message},
@@ -101,16 +115,17 @@ def chat(body: Json) -> bytes:
     prompt = "\n".join(str(each["content"]) for each in body["messages"] if each["role"] == "user")
     results = [str(each["content"]) for each in body["messages"] if each["role"] == "tool"]
     what, text = _next(prompt, results)
-    if what == "read":
-        call = {"name": "view", "arguments": json.dumps({"path": text})}
+    if what != "answer":
+        asks = what == "ask"
+        call = {"name": "skill" if asks else "view", "arguments": json.dumps({"skill" if asks else "path": text})}
         delta: Json = {
             "role": "assistant",
-            "tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": call}],
+            "tool_calls": [{"index": 0, "id": f"c{len(results)}", "type": "function", "function": call}],
         }
     else:
         delta = {"role": "assistant", "content": text}
     head = {"id": "x", "object": "chat.completion.chunk", "model": body["model"]}
-    finish = "tool_calls" if what == "read" else "stop"
+    finish = "stop" if what == "answer" else "tool_calls"
     usage = {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55}
     if not body.get("stream"):
         choice = {"index": 0, "message": {"content": None, **delta}, "finish_reason": finish}
@@ -134,11 +149,12 @@ WIRES: dict[str, Callable[[Json], bytes]] = {
 
 
 class AgentEndpoint:
-    """The endpoint; `with AgentEndpoint() as endpoint:` gives it a port, `keys` are those that were sent."""
+    """The endpoint; `with AgentEndpoint() as endpoint:` gives it a port; `keys` and `bodies` are what was sent."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
-        keys = self.keys
+        self.bodies: list[str] = []
+        keys, bodies = self.keys, self.bodies
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -151,6 +167,7 @@ class AgentEndpoint:
                 raw = self.rfile.read(int(self.headers.get("content-length") or 0))
                 wire = next((make for end, make in WIRES.items() if self.path.split("?")[0].endswith(end)), None)
                 keys.append(self.headers.get("authorization") or self.headers.get("x-api-key") or "")
+                bodies.append(raw.decode())
                 body = b"{}" if wire is None else wire(json.loads(raw))
                 self.send_response(404 if wire is None else 200)
                 self.send_header("content-type", "application/json" if body[:1] == b"{" else "text/event-stream")

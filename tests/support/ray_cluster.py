@@ -52,6 +52,21 @@ class Nodes:
         os.kill(node.all_processes["raylet"][0].process.pid, signal.SIGKILL)
         return True
 
+    def kill_a_worker(self, draw: random.Random) -> bool:
+        """SIGKILL for one of its workers, more often for one at work than for one that starts."""
+        titles = {pid: _title(pid) for pid in _below(self._raylets())}
+        starting = sorted(pid for pid, title in titles.items() if title.startswith(_STARTING))
+        working = sorted(pid for pid, title in titles.items() if title.startswith(_OURS) and pid not in starting)
+        pids = starting if draw.random() < _STARTING_SHARE or not working else working
+        if not pids or (pids is starting and draw.random() < 0.5):
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(draw.choice(pids), signal.SIGKILL)
+        return True
+
+    def _raylets(self) -> set[int]:
+        return {node.all_processes["raylet"][0].process.pid for node in (self._cluster.head_node, *self._others)}
+
     def lose_head(self) -> None:
         """The head is gone."""
         self._cluster.head_node.kill_gcs_server(check_alive=False)
@@ -77,27 +92,30 @@ def cluster(nodes: int, *, seats: int = 2) -> Iterator[Nodes]:
         made.shutdown()
 
 
-def kill_a_worker(draw: random.Random) -> bool:
-    """SIGKILL for one of our workers on this machine, more often for one at work than for one that starts."""
-    titles = {int(path.name): _title(path) for path in Path("/proc").iterdir() if path.name.isdigit()}
-    starting = sorted(pid for pid, title in titles.items() if title.startswith(_STARTING))
-    working = sorted(pid for pid, title in titles.items() if title.startswith(_OURS) and pid not in starting)
-    pids = starting if draw.random() < _STARTING_SHARE or not working else working
-    if not pids or (pids is starting and draw.random() < 0.5):
-        return False
-    with suppress(ProcessLookupError):
-        os.kill(draw.choice(pids), signal.SIGKILL)
-    return True
-
-
 _OURS = "ray::_Worker"
 _STARTING = ("ray::_Worker.open", "ray::_Worker.__init__")
 _STARTING_SHARE = 0.15
 
 
-def _title(process: Path) -> str:
+def _title(pid: int) -> str:
     """Ray names the process of an actor after its class, and after what it is doing."""
+    return _read(pid, "cmdline").split(b"\0")[0].decode(errors="replace")
+
+
+def _below(parents: set[int]) -> list[int]:
+    """The processes that these have started: nobody else's, however alike they are."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [pid for pid in pids if _parent(pid) in parents]
+
+
+def _parent(pid: int) -> int:
+    stat = _read(pid, "stat").rpartition(b")")[2].split()  # a program's name may have spaces
+    return int(stat[1]) if stat else 0
+
+
+def _read(pid: int, what: str) -> bytes:
+    """Nothing for a process that is gone."""
     try:
-        return (process / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+        return (Path("/proc") / str(pid) / what).read_bytes()
     except OSError:
-        return ""
+        return b""

@@ -76,13 +76,21 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
 
 
 def _due(state: SearchState, run: RunData) -> bool:
-    """In the first step, and after one that has earned nothing, while there is room and they were not refused often."""
+    """
+    After a step that has earned nothing, while no rule has helped (or examples have), or after two such steps in a row.
+
+    Where the optimizer finds rules, examples are one candidate more to pay for; `on` tries them in the first step, too.
+    """
     assert state.best is not None
     program = state.program
-    idle = state.steps_done > 0 and state.best.step < state.steps_done
-    helpless = state.best.step == 0 or bool(program.examples)  # no rule has helped so far, or examples did
     room = program.spoiled < MOST_REFUSED and len(program.examples) < _MOST_IN_SKILL
-    return bool(form(run)) and room and (state.steps_done == 0 or (idle and helpless))
+    if not form(run) or not room:
+        return False
+    if state.steps_done == 0:
+        return run.config.search.examples == "on"
+    idle = state.steps_done - state.best.step
+    helpless = state.best.step == 0 or bool(program.examples)
+    return idle >= 2 or (idle == 1 and helpless)
 
 
 def show_examples(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:

@@ -98,16 +98,19 @@ def _telling(state: SkillsState, run: RunData) -> list[Sighting]:
 
 def _evaluations(state: SkillsState, run: RunData, planned: Iterable[Tries]) -> list[Evaluation]:
     assert state.built is not None
+    train = run.started.splits.train
+    there = {tries.place: tuple(item for item in tries.items if item in train) for tries in planned}
     return [
         Evaluation(
-            place=Place(tries.place),
+            place=Place(place),
             purpose="train",
             split="train",
-            items=tuple(item for item in tries.items if item in run.started.splits.train),  # none that was retracted
+            items=items,
             skill=state.built.candidate,
             seed=draw_seed(run.config.train.seed, 1),
         )
-        for tries in planned
+        for place, items in there.items()
+        if items  # all of them may have been retracted
     ]
 
 

@@ -9,7 +9,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from attrs import define, evolve, field
 from support.desk import Desk
 from support.logs import call_slots, events_of
 from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config, request_ids
-from support.ray_cluster import SEAT, Nodes, cluster, kill_a_worker
+from support.ray_cluster import SEAT, Nodes, cluster
 
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig, load_config
@@ -33,6 +33,7 @@ from skillopt_es.testing.executors import EXECUTOR_CHECKS, ExecutorCase
 
 pytest.importorskip("ray", reason="Ray is not installed: `pip install 'skillopt-es[ray]'`")
 ROUNDS = int(os.environ.get("RAY_ROUNDS", "1"))
+TRACEBACK = "Traceback (most recent call last)"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -133,7 +134,7 @@ class Killed:
                 if not self.counts["node"] and self.draw.random() < 0.15:
                     self.counts["node"] += self.nodes.lose(self.draw)
                 else:
-                    self.counts["worker"] += kill_a_worker(self.draw)
+                    self.counts["worker"] += self.nodes.kill_a_worker(self.draw)
 
         trouble = threading.Thread(target=disturb)
         trouble.start()
@@ -234,13 +235,48 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, project: Project, n
     assert last.reason == "error"
 
 
+def test_a_cluster_that_wants_a_token_says_so_in_one_sentence() -> None:
+    """Ray says it in a traceback, within the text of another error."""
+    from skillopt_es.adapters.executors.on_ray import not_connected
+
+    error = ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379")
+    error.__cause__ = RuntimeError(TOLD)
+    found = not_connected("10.0.0.1:6379", error)
+    assert found.message == (
+        "the Ray cluster at 10.0.0.1:6379 wants a token, and ours is missing or is not the right one"
+    )
+    assert "RAY_AUTH_TOKEN" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (f"Failed. Last error: {TRACEBACK}:\n  File a, line 1\nray.RpcError: no route", "ray.RpcError: no route"),
+        ("Version mismatch: it has:\n    Ray: 2.50", "Version mismatch: it has: Ray: 2.50"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_what_else_keeps_ray_from_connecting_is_one_sentence(told: str, said: str) -> None:
+    """The end of a traceback, or all lines of a message in one."""
+    from skillopt_es.adapters.executors.on_ray import not_connected
+
+    assert not_connected("h:1", RuntimeError(told)).message == f"there is no Ray cluster at h:1: {said}"
+
+
+TOLD = """Failed to connect to GCS. Last connection error: Traceback (most recent call last):
+  File "ray/_private/node.py", line 996, in _init_gcs_client
+    client = GcsClient(
+ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken: Authentication token is missing or incorrect. Ensure \
+that the token for the cluster is available in a local file (e.g., ~/.ray/auth_token)
+"""
+
+
 @pytest.mark.parametrize("disturbed", ["head", "writer", "interrupt"])
-def test_a_run_that_is_stopped_is_continued_anywhere(tmp_path: Path, disturbed: str) -> None:
+def test_a_run_that_is_stopped_is_continued_anywhere(tmp_path: Path, nodes: Nodes, disturbed: str) -> None:
     """Its cluster is lost, its process is killed, or somebody types Ctrl-C: it goes on, here without a cluster."""
-    endpoint = Endpoint(
-        delay=1.0 if disturbed == "head" else 0.1
-    )  # workers that are there go on for a while without it
-    with endpoint.server, cluster(1) as made:
+    # Workers that are there go on for a while without their head, so the run must not be over by then.
+    endpoint = Endpoint(delay=1.0 if disturbed == "head" else 0.1)
+    with endpoint.server, cluster(1) if disturbed == "head" else nullcontext(nodes) as made:
         project = Project(tmp_path, plain_config(endpoint.base_url)).set(train={"num_epochs": 1})
         desk = Desk(tmp_path, {KEY_NAME: KEY, "PYTHONWARNINGS": "ignore"})
         own = [f"ray.address={made.address}", "ray.cpus=0", f'ray.resources={{"{SEAT}": 1}}', "env.workers=2"]

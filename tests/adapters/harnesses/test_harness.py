@@ -97,6 +97,14 @@ def test_a_folder_of_skills_lies_where_the_agent_looks_for_skills(any_agent: Ins
     assert "money" not in run["prompt"]
 
 
+def test_what_codex_reads_because_a_task_names_it_is_among_its_steps(agent: InstalledAgent) -> None:
+    """It shows its model a skill that is called `$name`, and says nothing of it; the others need asking."""
+    tree = SkillTree({"dates/SKILL.md": "d", "money/SKILL.md": "m", "cash/SKILL.md": "c"}, main="")
+    reply = asked(agent, question(messages=(Message("user", "Pay $money. Not $cash-only, $gold, dates"),), skill=tree))
+    read = [step.text for step in reply.steps if step.text.startswith("skill ")]
+    assert read == (['skill {"name": "money"} (the task names it)'] if agent.name == "codex" else [])
+
+
 def test_without_a_skill_the_workspace_is_empty(any_agent: InstalledAgent) -> None:
     """A blank skill is none."""
     asked(any_agent, question(messages=(Message("user", "kind: apple"),), skill=SkillTree({"SKILL.md": " \n"})))

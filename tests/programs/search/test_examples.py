@@ -61,7 +61,7 @@ def shown_in(run: so.Run) -> list[tuple[str, ...]]:
 
 
 def test_examples_teach_where_nobody_has_a_rule(tmp_path: Path) -> None:
-    """They pass screen and gate like any edit, stand in the skill word for word, and are in no later batch."""
+    """In the second step: they pass screen and gate like any edit, stand in the skill, and are in no later batch."""
     run = trained(tmp_path)
     [shown] = shown_in(run)
     assert len(shown) == MOST
@@ -70,10 +70,10 @@ def test_examples_teach_where_nobody_has_a_rule(tmp_path: Path) -> None:
     assert all(f"Task w{item}\n<w{item}>" in text for item in shown)
     [verdict] = [event.verdict for event in of_type(run, CandidateGated)]
     assert verdict.taken
-    later = [item for event in of_type(run, EpochPlanned)[1:] for batch in event.batches for item in batch.items]
+    later = [item for event in of_type(run, EpochPlanned)[2:] for batch in event.batches for item in batch.items]
     assert later
     assert not set(later) & set(shown)
-    [credit] = of_type(run, EditsRanked)[0].credits
+    [credit] = of_type(run, EditsRanked)[-1].credits
     assert credit.fixed
     assert not set(credit.fixed) & set(shown), "what stands in the text is no evidence for it"
 
