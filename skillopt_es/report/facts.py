@@ -154,7 +154,7 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
     deep = depth in ("story", "skill", "whole")
     started = next((row.event for row in sessions if isinstance(row.event, RunStarted)), None)
     # Only such a run is read twice: what was opened has to be seen beside what was there then.
-    of_folder = depth == "whole" and started is not None and started.skill.is_folder
+    of_folder = depth in ("skill", "whole") and started is not None and started.skill.is_folder
     return Facts(
         name=reading.run.name,
         run_id=reading.run.run_id,
