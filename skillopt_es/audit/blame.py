@@ -11,7 +11,8 @@ into a text that was taken. Shares of all lines ever written thus add up to the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 from attrs import define, evolve, field, frozen
@@ -84,7 +85,7 @@ class _Walk:
     chains: ChainBuilder = field(factory=ChainBuilder)
     guidance: dict[int, SlowUpdateProposed] = field(factory=dict)
     held: dict[str, Attributed] = field(factory=dict)
-    candidate: Attributed | None = None
+    candidate: Callable[[], Attributed] | None = None  # most are refused, and nobody asks for their lines
     written: Counter[Maker] = field(factory=Counter)
 
     @property
@@ -129,9 +130,9 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
             makers = {file: (first,) * len(lines_of(text)) for file, text in event.skill.files.items()}
             walk.take(event, Attributed(skill=event.skill, makers=makers))
         case CandidateBuilt() as event:
-            walk.candidate = _built(walk.current, event, seq, walk.chains.chains[event.step])
+            walk.candidate = partial(_built, walk.current, event, seq, walk.chains.chains[event.step])
         case CandidateGated(verdict=verdict) as event if verdict.taken and walk.candidate is not None:
-            walk.take(event, walk.candidate)
+            walk.take(event, walk.candidate())
         case BestPromoted() as event:
             walk.take(event, walk.current)
 

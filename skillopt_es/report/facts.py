@@ -116,12 +116,18 @@ class _Story:
         return (recorded for recorded in self.records if type(recorded.event).__name__ in types)
 
 
-Depth = Literal["glance", "story", "whole"]
-"""How far a run is read: where it stands and its curve; its steps, too, with what led to them; everything."""
+Depth = Literal["glance", "items", "story", "skill", "whole"]
+"""
+How far a run is read: where it stands and its curve; that, and each item's results; its steps with what led to them;
+that, and who wrote its lines; everything.
+"""
 
+_STORY = {name for name in BY_NAME if name != "RolloutCompleted"}
 _READ: Mapping[Depth, Collection[str]] = {
     "glance": {*OVERVIEW, *TYPES, *SESSIONS},
-    "story": {name for name in BY_NAME if name != "RolloutCompleted"},
+    "items": {*OVERVIEW, *TYPES, *SESSIONS, "RolloutCompleted"},
+    "story": _STORY,
+    "skill": _STORY,
     "whole": BY_NAME,
 }
 
@@ -134,19 +140,21 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
     sessions = list(story.of(SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
     summary = summarize(recorded.event for recorded in story.of(DETAILS))
-    found = blame(story.of(BLAME_TYPES)) if depth == "whole" else None
+    if depth == "skill":  # of the many rollouts, those that say so are found without reading the others
+        story.untrusted.extend(reading.read(types=("RolloutCompleted",), mentioning="untrusted"))
+    found = blame(story.of(BLAME_TYPES)) if depth in ("skill", "whole") else None
     there = usage_there(recorded.event for recorded in story.of(("RunImported", "StepImported")))
     own = there is None
     spent = _tried(lambda: spent_in(reading, strict=True), "calls and tokens", problems) if own else None
     by_slot = _tried(lambda: _usage_by_slot(found, reading, prices), "what lines cost", problems) if spent else None
-    timed = own and depth != "glance"
+    timed = own and depth in ("story", "whole")
     times = (
         _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if timed else None
     )
-    deep = depth != "glance"
+    deep = depth in ("story", "skill", "whole")
     started = next((row.event for row in sessions if isinstance(row.event, RunStarted)), None)
     # Only such a run is read twice: what was opened has to be seen beside what was there then.
-    of_folder = depth == "whole" and started is not None and started.skill.is_folder
+    of_folder = depth in ("skill", "whole") and started is not None and started.skill.is_folder
     return Facts(
         name=reading.run.name,
         run_id=reading.run.run_id,
@@ -160,7 +168,7 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         started=started,
         sessions=tuple(_sessions(sessions)),
         tree=lineage(story.of(TYPES)),
-        chains=chains(story.of(CHAIN_TYPES)) if deep else {},
+        chains=found.chains if found is not None else chains(story.of(CHAIN_TYPES)) if deep else {},
         ends=epoch_ends(story.of(END_TYPES)) if deep else {},
         skills=_skills(story.of(SKILL_TYPES)),
         scored=tuple(_scored(story.of(("SkillScored",)))),

@@ -187,7 +187,7 @@ class Pages:
 
     def items(self, request: Request) -> Response:
         """Items by candidates."""
-        facts = self.facts(request, "whole")
+        facts = self.facts(request, "items")
         return self.of_run(request, facts.name, "items", *items_page(facts), read=facts.read)
 
     def item(self, request: Request) -> Response:
@@ -200,7 +200,7 @@ class Pages:
 
     def skill(self, request: Request) -> Response:
         """The skill with its makers."""
-        facts = self.facts(request, "whole")
+        facts = self.facts(request, "skill")
         return self.of_run(request, facts.name, "skill", *skill_page(facts, request.query_params), read=facts.read)
 
     def refused(self, request: Request) -> Response:

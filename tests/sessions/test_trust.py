@@ -37,6 +37,8 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree, Trust
 from skillopt_es.ports import AgentStep, Ask, ChatReply, ChatRequest, Episode, Item, Splits
 from skillopt_es.projections.trust import support_of, untrusted_attempts
+from skillopt_es.report.facts import Depth, facts_of
+from skillopt_es.runs.reading import Reading
 from skillopt_es.sessions.session import resume, run_started, start
 
 SHORT = ("train.num_epochs=1", "optimizer.use_slow_update=false", "evaluation.eval_test=false")
@@ -163,6 +165,20 @@ def test_lines_that_only_untrusted_attempts_support_are_named(tmp_path: Path) ->
     assert written
     for line in written:
         assert line.behind.support == support_of(rows[item] for item in line.behind.items)
+
+
+def test_who_asks_for_the_skill_alone_is_told_the_same(tmp_path: Path) -> None:
+    """Without reading the attempts that nobody doubts."""
+    run, _ = trained(tmp_path, DoubtfulEnvironment(met_pages=frozenset(f"t{number}" for number in range(6))))
+    with Reading.of(run) as reading:
+        depths: tuple[Depth, ...] = ("whole", "skill", "items")
+        whole, skill, items = (facts_of(reading, run, depth) for depth in depths)
+    assert whole.untrusted
+    assert skill.untrusted == whole.untrusted
+    assert skill.blame == whole.blame
+    assert skill.line_usage == whole.line_usage
+    assert not skill.results.validation
+    assert items.results == whole.results
 
 
 def test_one_trusted_attempt_is_enough() -> None:
