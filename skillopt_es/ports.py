@@ -737,6 +737,15 @@ class Executor(Protocol):
         ...
 
 
+@runtime_checkable
+class ChecksFirst(Protocol):
+    """An executor that can tell, before a run begins, that nobody could ever make its attempts."""
+
+    async def check(self) -> None:
+        """Raises ConfigError or BackendError where that is so."""
+        ...
+
+
 @frozen(kw_only=True)
 class ExecutorSettings:
     """
@@ -744,13 +753,14 @@ class ExecutorSettings:
 
     Once `stopping` answers true no further job begins. `workers` is how many attempts may be made at once; `options`
     are those of the config's section with the executor's name. `secrets` names the environment variables that hold
-    the models' keys, which nobody elsewhere may see.
+    the models' keys, which nobody elsewhere may see. `warn` tells the user something that is worth knowing.
     """
 
     stopping: Callable[[], bool]
     workers: int
     options: Mapping[str, Json]
     secrets: frozenset[str] = frozenset()
+    warn: Callable[[str], None] = lambda message: None
 
 
 @frozen(kw_only=True)

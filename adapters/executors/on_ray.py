@@ -8,24 +8,30 @@ go through its object store once, not with each item.
 from __future__ import annotations
 
 import asyncio
-import atexit
-import logging
 import os
-import signal
 import socket
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from skillopt_es.adapters.executors.bench import Answer, Bench, Lease, Pack, Place, Report, Unit, pack_of, place_of
 from skillopt_es.adapters.executors.crew import Crew, WorkerLost, WorkerRefused
 from skillopt_es.adapters.executors.local import LocalExecutor
-from skillopt_es.errors import BackendError, ConfigError, SettingRefused
-from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.adapters.executors.ray_cluster import (
+    LOOK_EVERY,
+    Cluster,
+    Head,
+    check_fits,
+    cluster_of,
+    connect,
+    leave,
+    no_room,
+)
+from skillopt_es.errors import BackendError, ConfigError
+from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import AsyncCall, ExecutorSettings, Hands, Workplace
 
 try:
@@ -35,12 +41,9 @@ except ImportError:
     ray = None
 
 T = TypeVar("T")
-_LOOK_EVERY = 2.0
+_NO_ROOM_AFTER = 5  # looks in a row without a worker that has begun
 _HEAD_IS_LOST_AFTER = 3  # looks in a row; Ray itself ends our process after a minute without its head
-_THIS_MACHINES = Path("/tmp/ray/ray_current_cluster")  # noqa: S108 -- where Ray writes it
 _NODE_DIED = "its node has died"
-_NOT_LET_IN = "AuthenticationError"
-_TRACEBACK = "Traceback (most recent call last)"
 
 
 def open_executor(settings: ExecutorSettings) -> RayExecutor:
@@ -49,36 +52,7 @@ def open_executor(settings: ExecutorSettings) -> RayExecutor:
         raise ConfigError(
             "env.executor is ray, but Ray is not installed", hint="`pip install 'skillopt-es[ray]'` installs it"
         )
-    return RayExecutor(settings, _cluster(settings.options))
-
-
-@frozen(kw_only=True)
-class Cluster:
-    """Where the workers are, and what each of them takes of it."""
-
-    address: str
-    cpus: float
-    resources: Mapping[str, float]
-
-
-def _cluster(options: Mapping[str, Json]) -> Cluster:
-    resources = options["resources"]
-    assert isinstance(resources, dict)
-    for name, amount in resources.items():
-        if type(amount) not in (int, float) or not amount > 0:  # type: ignore[operator]  # a number by then
-            raise SettingRefused("resources", f" has {name}: {amount!r}, but an amount must be a number above 0")
-    address = str(options["address"])
-    if "://" in address:
-        raise SettingRefused(
-            "address",
-            f" is {address!r}, but must be auto or HOST:PORT",
-            hint="the writer's machine has to be one of the cluster's (`ray start --address=HOST:PORT --num-cpus=0`)",
-        )
-    return Cluster(
-        address=address,
-        cpus=float(str(options["cpus"])),
-        resources={name: float(str(amount)) for name, amount in resources.items()},
-    )
+    return RayExecutor(settings, cluster_of(settings.options))
 
 
 class RayExecutor:
@@ -88,7 +62,13 @@ class RayExecutor:
         self._settings, self._cluster, self._most_deaths = settings, cluster, most_deaths
         self._local = LocalExecutor(settings.stopping)
         self._office: Office | None = None
+        self._checked: Head | None = None
         self.crew: Crew | None = None
+
+    async def check(self) -> None:
+        """Raises BackendError or ConfigError where no worker could ever be had; stays connected for the run."""
+        self._checked = await connect(self._cluster)
+        await check_fits(self._cluster)
 
     def stream(self, jobs: Sequence[AsyncCall[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in the jobs' order."""
@@ -97,7 +77,9 @@ class RayExecutor:
     def hands(self, workplace: Workplace) -> Hands:
         """The workers of the cluster; they are started for the first attempt."""
         place = place_of(workplace.software, workplace.settings, workplace.digests)
-        self._office = Office(self._cluster, place, pack_of(workplace.settings.data), self._settings.secrets)
+        self._office = Office(
+            self._cluster, place, pack_of(workplace.settings.data), self._settings.secrets, self._settings.warn
+        )
         self.crew = Crew(
             place,
             self._office.hire,
@@ -109,6 +91,8 @@ class RayExecutor:
 
     async def aclose(self) -> None:
         """Ends the workers, and leaves the cluster, whose processes end with us where we have started it."""
+        if self._checked is not None and ray.is_initialized():
+            await leave(self._checked)
         if self._office is None or self.crew is None:
             return
         self._office.closing = True  # who leaves the cluster takes all workers along: none of them is ended by itself
@@ -129,6 +113,9 @@ class _Worker:
         why = await asyncio.to_thread(self._bench.open)
         return why, f"{socket.gethostname()} ({ray.get_runtime_context().get_node_id()[:8]})"
 
+    async def begun(self) -> None:
+        """Answers once the process is there."""
+
     async def begin(self, unit: Unit, skill: SkillTree) -> Report:
         return await self._bench.begin(unit, skill)
 
@@ -147,10 +134,14 @@ class Office:
     place: Place
     pack: Pack | None
     secrets: frozenset[str]
+    warn: Callable[[str], None]
     lost: BackendError | None = None
     closing: bool = False
     _kind: Any = None
-    _head: tuple[str, int] = ("", 0)
+    _head: Head | None = None
+    _begun: set[int] = field(factory=set)
+    _hiring: int = 0
+    _told: bool = False
     _packed: object = None
     _skills: dict[str, object] = field(factory=dict)
     _connecting: asyncio.Lock = field(factory=asyncio.Lock)
@@ -163,11 +154,16 @@ class Office:
             if self._kind is None:
                 await self._connect()
         worker = RemoteWorker(self, self._kind.remote(self.place, self._packed, self.secrets))
+        self._hiring += 1
         try:
+            await self.wait(worker.actor.begun.remote())
+            self._begun.add(id(worker))
             why, where = await self.wait(worker.actor.open.remote())
         except BaseException:
             worker.dismiss()
             raise
+        finally:
+            self._hiring -= 1
         if why:
             worker.dismiss()
             raise WorkerRefused(f"the one on {where}: {why}")
@@ -212,28 +208,16 @@ class Office:
         if self._kind is None:
             return
         self._kind = self._packed = None
-        if await self.is_there():
-            await asyncio.to_thread(ray.shutdown)
-        else:  # Ray would look for its head for a minute when our process ends, and then end it by force
-            atexit.unregister(ray.shutdown)
+        assert self._head is not None
+        await leave(self._head, lost=self.lost is not None)
 
-    async def is_there(self) -> bool:
-        """Whether the cluster's head answers."""
-        return self.lost is None and await _answers(*self._head)
+    def gone(self, worker: RemoteWorker) -> None:
+        """One that no longer works here."""
+        self._begun.discard(id(worker))
 
     async def _connect(self) -> None:
-        if not ray.is_initialized():
-            address = _found(self.cluster.address)
-            # Asked by ourselves: where nobody answers, Ray would end our process after a while.
-            if address and not await _answers(*_host_and_port(address)):
-                raise _no_cluster(address, "nobody answers there")
-            try:
-                # On a thread of its own, where it leaves the signals alone that end a run in order.
-                await asyncio.to_thread(_init, self.cluster.address)  # by `auto` Ray finds its token, too
-            except (ConnectionError, ray_errors.RayError, ValueError, RuntimeError) as error:
-                raise not_connected(address or "this machine", error) from error
-        self._head = _host_and_port(str(ray.get_runtime_context().gcs_address))
-        self._watch = asyncio.create_task(self._look_after_the_head())
+        self._head = await connect(self.cluster)
+        self._watch = asyncio.create_task(self._look_around(self._head))
         self._packed = self.put(self.pack)
         self._kind = ray.remote(
             num_cpus=self.cluster.cpus,
@@ -244,17 +228,26 @@ class Office:
             runtime_env={"env_vars": dict.fromkeys(self.secrets, "")} if self.secrets else None,
         )(_Worker)
 
-    async def _look_after_the_head(self) -> None:
-        missed = 0
+    async def _look_around(self, head: Head) -> None:
+        """Until the head is gone; says once that nobody has room for us."""
+        missed = without = 0
         while missed < _HEAD_IS_LOST_AFTER:
-            await asyncio.sleep(_LOOK_EVERY)
-            missed = 0 if await _answers(*self._head) else missed + 1
+            await asyncio.sleep(LOOK_EVERY)
+            missed = 0 if await head.answers() else missed + 1
+            without = without + 1 if self._hiring and not self._begun and not missed else 0
+            if without >= _NO_ROOM_AFTER and not self._told:
+                await self._tell_of_room()
         self.lost = BackendError(
-            f"the head of the Ray cluster ({self._head[0]}:{self._head[1]}) is gone",
+            f"the head of the Ray cluster ({head.host}:{head.port}) is gone",
             kind="transport",
             hint="start it again; what was answered is recorded",
         )
         self._gone.set()
+
+    async def _tell_of_room(self) -> None:
+        with suppress(TimeoutError, ray_errors.RayError):  # a head that says nothing is asked at the next look, or gone
+            self.warn(await asyncio.wait_for(no_room(self.cluster), LOOK_EVERY))
+            self._told = True
 
 
 @define
@@ -278,6 +271,7 @@ class RemoteWorker:
 
     def dismiss(self) -> None:
         """Ends its process, on a thread of its own: where the head is gone, Ray waits for it for a minute."""
+        self.office.gone(self)
         if self.office.lost is None and not self.office.closing:
             threading.Thread(target=_kill, args=(self.actor,), daemon=True).start()
 
@@ -285,71 +279,6 @@ class RemoteWorker:
 def _kill(actor: object) -> None:
     with suppress(Exception):  # it may be gone already, in any of the ways in which Ray says so
         ray.kill(actor, no_restart=True)
-
-
-def _found(address: str) -> str:
-    """Where the cluster is that `auto` means: the one that RAY_ADDRESS names, or else this machine is part of."""
-    if address != "auto":
-        return address
-    named = os.environ.get("RAY_ADDRESS", "")
-    try:
-        found = named or _THIS_MACHINES.read_text(encoding="utf-8").strip()
-    except OSError:
-        found = ""
-    if not found:
-        raise _no_cluster("auto", "this machine is part of none")
-    return found
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise _no_cluster(address, "that is not HOST:PORT")
-    return host, int(port)
-
-
-def not_connected(where: str, error: BaseException) -> BackendError:
-    """Why Ray did not connect: what it says below the error that it raises, which may be a traceback in its words."""
-    below = error.__cause__ or error.__context__
-    while below is not None:
-        error, below = below, below.__cause__ or below.__context__
-    said = str(error).strip()
-    if _NOT_LET_IN in f"{type(error).__name__}: {said}":
-        return BackendError(
-            f"the Ray cluster at {where} wants a token, and ours is missing or is not the right one",
-            kind="auth",
-            hint="export RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN (the token) or RAY_AUTH_TOKEN_PATH (its file)",
-        )
-    if _TRACEBACK in said:
-        said = said.splitlines()[-1]
-    return _no_cluster(where, " ".join(said.split())[:300] or type(error).__name__)
-
-
-def _no_cluster(where: str, why: str) -> BackendError:
-    return BackendError(
-        f"there is no Ray cluster at {where}: {why}",
-        kind="transport",
-        hint="`ray start --head` starts one, ray.address says where; for one with tokens, export RAY_AUTH_MODE=token",
-    )
-
-
-def _init(address: str) -> None:
-    logging.getLogger("ray").setLevel(logging.ERROR)  # it tells how it starts, on the terminal of whoever trains
-    # Ctrl-C and a closed terminal are for us: Ray's processes, which it starts from this thread, must not end by them.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    try:
-        ray.init(address=address or "local", log_to_driver=False, configure_logging=False, include_dashboard=False)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-async def _answers(host: str, port: int) -> bool:
-    try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _LOOK_EVERY)
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return True
 
 
 def _by_itself(error: Exception) -> bool:

@@ -53,6 +53,7 @@ from skillopt_es.ports import (
     AgentSettings,
     AnswerFunction,
     ChatModel,
+    ChecksFirst,
     DataSettings,
     Environment,
     EnvironmentSettings,
@@ -251,7 +252,9 @@ def environment_settings(config: RunConfig) -> EnvironmentSettings:
     )
 
 
-def open_executor(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
+def open_executor(
+    config: RunConfig, stopping: Callable[[], bool], warn: Callable[[str], None] = lambda message: None
+) -> Executor:
     """The executor of a run, which begins nothing more once the session is stopping."""
     name = config.env.executor
     opener = cast(OpenExecutor, _find(EXECUTORS, name, config, "env.executor"))
@@ -262,6 +265,7 @@ def open_executor(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
         workers=config.env.workers,
         options=options,
         secrets=frozenset(named_variables(config)),
+        warn=warn,
     )
     try:
         return opener(settings)
@@ -299,7 +303,7 @@ class World:
 
     model: Callable[[RunConfig, Role], ChatModel]
     environment: Callable[[RunConfig], Environment]
-    executor: Callable[[RunConfig, Callable[[], bool]], Executor] = open_executor
+    executor: Callable[[RunConfig, Callable[[], bool], Callable[[str], None]], Executor] = open_executor
     shared: Callable[[RunConfig, Path], SharedPurse | None] = lambda config, folder: None
 
 
@@ -383,17 +387,22 @@ async def open_world(
 ) -> AsyncIterator[OpenWorld]:
     """The models of these roles; raises ConfigError for one that cannot do, promise or be trusted with what it must."""
     models: dict[Role, ChatModel] = {}
+    executor: Executor | None = None
     try:
         for role in (*roles, *judging_roles(data.config, data.environment)):
             models[role] = session.world.model(data.config, role)
-        session.world.executor(data.config, session.stopping)  # one that cannot be had is told before a run begins
+        executor = session.world.executor(data.config, session.stopping, session.warn)
         check_target(models["target"], data.environment)
         check_opening(skill, models["target"], data.environment)
         check_bounded(data.config, models)
         check_walls(data.environment, data.config, folder)
         notes = await hide_answers(models, data.config, folder, warn=session.warn)
+        if isinstance(executor, ChecksFirst):  # what could never be had is told before a run begins
+            await executor.check()
         yield OpenWorld(data=data, models=models, notes=notes)
     finally:
+        if executor is not None:
+            await executor.aclose()
         # One model may serve both roles.
         for model in dict.fromkeys(models.values()):
             await model.aclose()
@@ -487,7 +496,7 @@ class _Bounds:
 @asynccontextmanager
 async def _executor(stage: Stage, session: Session, bounds: _Bounds) -> AsyncIterator[Executor]:
     """The executor of a run, until the block ends."""
-    executor = session.world.executor(stage.run.config, bounds.stopping)
+    executor = session.world.executor(stage.run.config, bounds.stopping, session.warn)
     try:
         yield executor
     finally:

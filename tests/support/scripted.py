@@ -200,7 +200,9 @@ class ScriptedModel:
         """Nothing to give back."""
 
 
-def here(config: RunConfig, stopping: Callable[[], bool]) -> LocalExecutor:
+def here(
+    config: RunConfig, stopping: Callable[[], bool], warn: Callable[[str], None] = lambda _: None
+) -> LocalExecutor:
     """The executor of this process, without looking for those that are installed."""
     return LocalExecutor(stopping)
 

@@ -22,7 +22,7 @@ from support.ray_cluster import SEAT, Nodes, cluster
 
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig, load_config
-from skillopt_es.errors import BackendError
+from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted, RunCompleted, RunPaused
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.events.verify import verify
@@ -57,14 +57,17 @@ def settings(project: Project, nodes: Nodes) -> RunConfig:
     return load_config(project.folder / "config.yaml", own)
 
 
-def trained(config: RunConfig, folder: Path, executor: Callable[[RunConfig, Callable[[], bool]], Executor]) -> Path:
+Opens = Callable[[RunConfig, Callable[[], bool], Callable[[str], None]], Executor]
+
+
+def trained(config: RunConfig, folder: Path, executor: Opens) -> Path:
     """A run in a folder, at a clock of its own."""
     world: World = evolve(REAL_WORLD, executor=executor)
     asyncio.run(start(config, folder, Session(now=lambda: NOON, clock=lambda: 0.0, world=world)))
     return folder
 
 
-def here(_: RunConfig, stopping: Callable[[], bool]) -> Executor:
+def here(_: RunConfig, stopping: Callable[[], bool], warn: Callable[[str], None]) -> Executor:
     """This process, whatever the config says."""
     return LocalExecutor(stopping)
 
@@ -215,7 +218,7 @@ def test_a_full_object_store_pauses_the_run(
     assert isinstance(events_of(tmp_path / "there" / "run")[-1], RunPaused)
 
 
-def patient(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
+def patient(config: RunConfig, stopping: Callable[[], bool], warn: Callable[[str], None]) -> Executor:
     """The executor of the config, which blames no item for what the test does."""
     executor = open_executor(config, stopping)
     executor._most_deaths = 100  # type: ignore[attr-defined]
@@ -223,21 +226,67 @@ def patient(config: RunConfig, stopping: Callable[[], bool]) -> Executor:
 
 
 def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, project: Project, nodes: Nodes) -> None:
-    """The run pauses, and says where it looked."""
+    """Before a run begins, with where it looked."""
     import ray
 
     ray.shutdown()
     config = load_config(project.folder / "config.yaml", ["env.executor=ray", "ray.address=127.0.0.1:1", "ray.cpus=0"])
     with pytest.raises(BackendError, match=r"there is no Ray cluster at 127\.0\.0\.1:1"):
         trained(config, tmp_path / "there" / "run", open_executor)
-    last = events_of(tmp_path / "there" / "run")[-1]
-    assert isinstance(last, RunPaused)
-    assert last.reason == "error"
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_worker_that_no_node_can_hold_is_refused_before_the_run(
+    tmp_path: Path, project: Project, nodes: Nodes
+) -> None:
+    """With what it would take, and the most that a node has."""
+    import ray
+
+    own = [f"ray.address={nodes.address}", "env.executor=ray", "ray.cpus=0", f'ray.resources={{"{SEAT}": 3}}']
+    config = load_config(project.folder / "config.yaml", own)
+    with pytest.raises(ConfigError, match=f"which takes 3 {SEAT}; the most that a node has of each is 2 {SEAT}"):
+        trained(config, tmp_path / "there" / "run", open_executor)
+    assert not (tmp_path / "there").exists()
+    assert not ray.is_initialized()
+
+
+def test_that_attempts_wait_for_room_is_said_once(
+    tmp_path: Path, project: Project, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have all seats: what is asked for, and what is there; the run goes on when there is room."""
+    import ray
+
+    from skillopt_es.adapters.executors import on_ray
+
+    class Other:  # in here: a node knows nothing of our tests
+        def sits(self) -> bool:
+            return True
+
+    monkeypatch.setattr(on_ray, "_NO_ROOM_AFTER", 1)
+    said: list[str] = []
+    ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
+    total = ray.cluster_resources()[SEAT]
+    others = ray.remote(num_cpus=0, resources={SEAT: 2})(Other)
+    taken = [others.remote() for _ in range(int(total) // 2)]
+    ray.get([each.sits.remote() for each in taken])
+
+    def warned(message: str) -> None:
+        said.append(message)
+        for each in taken:
+            ray.kill(each)
+
+    world = evolve(REAL_WORLD, executor=open_executor)
+    session = Session(now=lambda: NOON, clock=lambda: 0.0, world=world, warn=warned)
+    asyncio.run(start(settings(project, nodes), tmp_path / "run", session))
+    waits = [each for each in said if "attempts wait" in each]
+    assert len(waits) == 1
+    assert f"each worker takes 1 {SEAT}, and the cluster has {total:g} {SEAT}, of which 0 {SEAT} is free" in waits[0]
+    assert isinstance(events_of(tmp_path / "run")[-1], RunCompleted)
 
 
 def test_a_cluster_that_wants_a_token_says_so_in_one_sentence() -> None:
     """Ray says it in a traceback, within the text of another error."""
-    from skillopt_es.adapters.executors.on_ray import not_connected
+    from skillopt_es.adapters.executors.ray_cluster import not_connected
 
     error = ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379")
     error.__cause__ = RuntimeError(TOLD)
@@ -258,7 +307,7 @@ def test_a_cluster_that_wants_a_token_says_so_in_one_sentence() -> None:
 )
 def test_what_else_keeps_ray_from_connecting_is_one_sentence(told: str, said: str) -> None:
     """The end of a traceback, or all lines of a message in one."""
-    from skillopt_es.adapters.executors.on_ray import not_connected
+    from skillopt_es.adapters.executors.ray_cluster import not_connected
 
     assert not_connected("h:1", RuntimeError(told)).message == f"there is no Ray cluster at h:1: {said}"
 
