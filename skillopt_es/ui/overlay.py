@@ -11,7 +11,7 @@ from skillopt_es.audit.spending_curve import Point, SpendingCurve
 from skillopt_es.presenting.numbers import shown_seconds
 from skillopt_es.report.html import DASH, Html, el, fold, join, number, row, score, table
 
-_WIDTH, _HEIGHT = 920, 340
+_SIZES = {"wide": (920, 340), "narrow": (340, 260)}  # a small screen would make the words of a wide one too small
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 16, 14, 40
 MOST_LINES = 8
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5)
@@ -54,15 +54,19 @@ def overlay(curves: Sequence[SpendingCurve], over: str, which: str) -> Html:
     values = [value for line in known.values() for _, value in line]
     tick = next(tick for tick in _TICKS if max(values) - min(values) <= 6 * tick or tick == _TICKS[-1])
     low = math.floor(min(values) / tick) * tick
-    frame = _Frame(most=most, low=low, high=max(math.ceil(max(values) / tick) * tick, low + tick), tick=tick)
+    high = max(math.ceil(max(values) / tick) * tick, low + tick)
     names = [*known]
-    paths = [_path(frame, line, names.index(name), name) for name, line in known.items()]
     title = f"The {which} skill's validation score over {axis.words}"
-    drawn = el("svg", el("title", title), _grid(frame, axis), *paths, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img")
+    drawn = []
+    for kind, (width, height) in _SIZES.items():
+        frame = _Frame(width=width, height=height, most=most, low=low, high=high, tick=tick)
+        paths = [_path(frame, line, names.index(name), name) for name, line in known.items()]
+        parts = (el("title", title), _grid(frame, axis), *paths)
+        drawn.append(el("svg", *parts, viewBox=f"0 0 {width} {height}", role="img", class_=kind))
     keys = [el("span", _key(at), name, class_="key") for at, name in enumerate(names)]
     return join(
         [
-            el("figure", drawn, el("figcaption", el("span", *keys, class_="legend")), class_="curve overlay"),
+            el("figure", *drawn, el("figcaption", el("span", *keys, class_="legend")), class_="curve overlay"),
             fold("The numbers", _numbers(curves, axis)),
         ]
     )
@@ -79,16 +83,18 @@ def _line(curve: SpendingCurve, axis: Axis, which: str) -> list[tuple[float, flo
 
 @frozen(kw_only=True)
 class _Frame:
+    width: int
+    height: int
     most: float
     low: float
     high: float
     tick: float
 
     def x(self, at: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * at / self.most
+        return _LEFT + (self.width - _LEFT - _RIGHT) * at / self.most
 
     def y(self, value: float) -> float:
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (value - self.low) / (self.high - self.low)
+        return self.height - _BOTTOM - (self.height - _TOP - _BOTTOM) * (value - self.low) / (self.high - self.low)
 
 
 def _path(frame: _Frame, line: Sequence[tuple[float, float]], index: int, name: str) -> Html:
@@ -106,13 +112,13 @@ def _grid(frame: _Frame, axis: Axis) -> Html:
     for index in range(round((frame.high - frame.low) / frame.tick) + 1):
         value = frame.low + index * frame.tick
         y = number(frame.y(value))
-        parts.append(el("path", d=f"M{_LEFT} {y}H{_WIDTH - _RIGHT}", class_="grid"))
+        parts.append(el("path", d=f"M{_LEFT} {y}H{frame.width - _RIGHT}", class_="grid"))
         parts.append(el("text", f"{value:.2f}", x=_LEFT - 6, y=number(frame.y(value) + 4), class_="tick end"))
     for index in range(5):
         at = frame.most * index / 4
         kind = "tick mid" if 0 < index < 4 else "tick end" if index else "tick"
-        parts.append(el("text", axis.said(at), x=number(frame.x(at)), y=_HEIGHT - _BOTTOM + 18, class_=kind))
-    parts.append(el("text", axis.words, x=_WIDTH - _RIGHT, y=_HEIGHT - _BOTTOM + 34, class_="tick end"))
+        parts.append(el("text", axis.said(at), x=number(frame.x(at)), y=frame.height - _BOTTOM + 18, class_=kind))
+    parts.append(el("text", axis.words, x=frame.width - _RIGHT, y=frame.height - _BOTTOM + 34, class_="tick end"))
     return el("g", *parts, aria_hidden="true")
 
 
