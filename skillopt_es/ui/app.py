@@ -8,6 +8,7 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
+from attrs import evolve
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -194,9 +195,10 @@ class Pages:
         """One item."""
         query = request.query_params
         shown = [_number(value, 0) for value in query.getlist("show")]
-        with Reading.of(self.folder(request)) as reading:
-            main = item_page(reading, query.get("item", ""), shown)
-            return self.of_run(request, reading.run.name, "items", *main)
+        folder = self.folder(request)
+        with Reading.of(folder) as reading:
+            main = item_page(reading, folder.name, query.get("item", ""), shown)
+            return self.of_run(request, folder.name, "items", *main)
 
     def skill(self, request: Request) -> Response:
         """The skill with its makers."""
@@ -216,8 +218,8 @@ class Pages:
                 found = regated(reading, folder, asked) if asked and rule is not None else None
             except SkillOptError as error:  # the list can be read all the same
                 found = f"{error}. {error.hint}"
-            main = refused_page(reading.run.name, refused, rule, request.query_params, found)
-            return self.of_run(request, reading.run.name, "refused", *main)
+            main = refused_page(folder.name, refused, rule, request.query_params, found)
+            return self.of_run(request, folder.name, "refused", *main)
 
     def compare(self, request: Request) -> Response:
         """Runs beside each other."""
@@ -261,12 +263,13 @@ class Pages:
     def event(self, request: Request) -> Response:
         """One event."""
         seq = request.path_params["number"]
-        with Reading.of(self.folder(request)) as reading:
+        folder = self.folder(request)
+        with Reading.of(folder) as reading:
             recorded = next(iter(reading.read(after=seq - 1, until=seq)), None) if 0 < seq < 2**62 else None
             if recorded is None:
-                raise NotInRun(f"{reading.run.name} has no event {seq}", hint=f"its events are 1 to {reading.end}")
+                raise NotInRun(f"{folder.name} has no event {seq}", hint=f"its events are 1 to {reading.end}")
             payload = json.dumps(plain_event(recorded), indent=2, ensure_ascii=False)
-            return self.of_run(request, reading.run.name, "events", *event_page(reading, recorded, payload))
+            return self.of_run(request, folder.name, "events", *event_page(folder.name, recorded, payload))
 
     # --- what keeps them fresh -------------------------------------------------------------------------------------
 
@@ -298,7 +301,7 @@ def _compared(folder: Path) -> Compared:
         return Compared(
             side=side(folder),
             settings=settings_in(reading.read(types=SESSIONS)),
-            curve=spending_curve(reading),
+            curve=evolve(spending_curve(reading), name=folder.name),
             tested=tried.test.get(best, {}),
             types=tried.types,
         )

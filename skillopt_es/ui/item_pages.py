@@ -59,13 +59,12 @@ def attempt_of(reading: Reading, seq: int) -> Attempt:
     return Attempt(seq=seq, event=event, trajectory=read)
 
 
-def item_page(reading: Reading, item: str, shown: Sequence[int]) -> list[Html]:
+def item_page(reading: Reading, name: str, item: str, shown: Sequence[int]) -> list[Html]:
     """Everything of one item; the attempts whose events are in `shown` stand side by side, else the last one."""
     split = split_of(item, reading)
     history = history_of(item, reading)
     seqs = [seen.seq for seen in history.results]
     chosen = [seq for seq in shown if seq in seqs][:2] or seqs[-1:]
-    name = reading.run.name
     head = el("h1", el("bdi", item), " ", el("small", f"{split} item of "), link(name, "run", name))
     beside = [_attempt(attempt_of(reading, seq), name) for seq in chosen]
     parts: list[Child] = [
@@ -179,9 +178,9 @@ def _uses(history: ItemHistory, run: str) -> Iterator[Html]:
         yield section("Analysts that saw it", el("ul", *parts), name="uses")
 
 
-def event_page(reading: Reading, recorded: Recorded, payload: str) -> list[Html]:
+def event_page(name: str, recorded: Recorded, payload: str) -> list[Html]:
     """One event, whole."""
-    name, event = reading.run.name, recorded.event
+    event = recorded.event
     more = None
     if isinstance(event, RolloutCompleted):
         more = el("p", link("The attempt", "run", name, "item", item=event.item, show=recorded.seq))

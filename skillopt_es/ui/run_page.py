@@ -72,7 +72,7 @@ def now_part(facts: Facts, now: Now | None) -> Html:
 
 
 def _of_most(left: Left) -> str:
-    aside = f", {left.aside} of it set aside for open calls" if left.aside else ""
+    aside = f"; {left.aside} set aside for open calls" if left.aside else ""
     return f"of {left.most}{aside}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from skillopt_es.events.errors import LogError, RunNotFound
 from skillopt_es.events.schema import LOG_FILE
@@ -74,11 +74,11 @@ class Site:
         raise RunNotFound(f"there is no run {name} here", hint="the list of runs has those that there are")
 
     def facts(self, folder: Path, depth: Depth) -> Facts:
-        """The facts of a run as its log is now."""
+        """The facts of a run as its log is now, under the name of its folder: that leads to it, also in a copy."""
 
         def read() -> Facts:
             with Reading.of(folder) as reading:
-                return facts_of(reading, folder, depth)
+                return evolve(facts_of(reading, folder, depth), name=folder.name)
 
         return self.kept(folder, depth, read)
 

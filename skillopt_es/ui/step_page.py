@@ -27,7 +27,7 @@ def step_page(facts: Facts, number: int) -> list[Html]:
     chain = facts.chains.get(number)
     line = next((each for each in facts.summary.step_lines if each.step == number), None)
     if chain is None and line is None:
-        raise NotInRun(f"{facts.name} has no step {number} yet", hint=f"it is at step {facts.summary.step}")
+        raise _not_there(facts, f"{facts.name} has no step {number} yet", f"it is at step {facts.summary.step}")
     verdict = badge(line.verdict if line is not None else "")
     parts: list[Child] = [
         el("h1", f"Step {number} of ", link(facts.name, "run", facts.name), " ", verdict),
@@ -37,6 +37,13 @@ def step_page(facts: Facts, number: int) -> list[Html]:
     if chain is not None:
         parts += [_turned(facts, chain), *_story(facts, chain)]
     return [part("step", *parts)]
+
+
+def _not_there(facts: Facts, what: str, hint: str) -> NotInRun:
+    """That it is not there, as far as the log can be read."""
+    if facts.problems:
+        hint = f"the log can be read to event {facts.read:,} only: {facts.problems[0]}"
+    return NotInRun(what, hint=hint)
 
 
 def _neighbours(facts: Facts, number: int) -> Iterator[Html]:
@@ -136,7 +143,7 @@ def epoch_page(facts: Facts, number: int) -> list[Html]:
     """The end of an epoch: its comparison, guidance and meta skill; raises NotInRun where there is none."""
     end = facts.ends.get(number)
     if end is None:
-        raise NotInRun(f"nothing is recorded of the end of epoch {number} of {facts.name}")
+        raise _not_there(facts, f"nothing is recorded of the end of epoch {number} of {facts.name}", "")
     pairs = Counter(pair.category for proposed in end.proposed for pair in proposed.event.pairs)
     head = el("h1", f"End of epoch {number} of ", link(facts.name, "run", facts.name))
     counts = note(", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in pairs.items())) if pairs else None

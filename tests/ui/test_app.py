@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,8 +17,12 @@ from support.asking import Asking
 
 from skillopt_es.engine.in_flight import Left
 from skillopt_es.events.lock import RunLock
+from skillopt_es.events.log import EventLog
+from skillopt_es.runs.kept import OVERVIEW_FILE
 from skillopt_es.runs.now import NOW_FILE, Now
+from skillopt_es.sessions.forking import make_fork
 
+GOLDEN = Path(__file__).parent.parent / "golden"
 PAGES = ("", "/scores", "/items", "/skill", "/cost", "/config", "/events", "/event/1", "/step/1", "/epoch/1")
 
 
@@ -96,10 +104,56 @@ def test_a_run_says_who_writes_it_and_what_is_left_of_its_budget(demo_run: Path,
         assert writer in there.get("/").text
         page = there.get("/run/demo").text
         assert f"Written by {writer}" in page
-        assert '<b data-now="left-calls">87</b><small>of 100, 4 of it set aside for open calls</small>' in page
+        assert '<b data-now="left-calls">87</b><small>of 100; 4 set aside for open calls</small>' in page
     finally:
         lock.release()
     assert writer not in there.get("/").text + there.get("/run/demo").text
+
+
+def test_every_page_of_an_imported_run_reads(tmp_path: Path) -> None:
+    """And it says where it comes from; what an import does not know is left out."""
+    shutil.copytree(GOLDEN / "0.1.0-imported" / "run", tmp_path / "imported")
+    there = Asking(directory=tmp_path)
+    front = there.get("/run/imported").text
+    assert "Imported from results of" in front
+    assert set(re.findall(r'href="/run/([^/"?]*)', front)) == {"imported"}  # its log has another name
+    for page in (*PAGES, "/refused"):
+        answer = there.get(f"/run/imported{page}")
+        assert answer.status_code == 200 or (page == "/epoch/1" and "nothing is recorded" in answer.text), page
+
+
+def test_a_run_with_a_changed_event_says_which_one_and_shows_what_is_whole(demo_run: Path, tmp_path: Path) -> None:
+    """No page of it fails without a word."""
+    shutil.copytree(demo_run, tmp_path / "changed")
+    with closing(sqlite3.connect(tmp_path / "changed" / "log.db")) as log, log:
+        for [name] in log.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+            log.execute(f"drop trigger {name}")
+        gates = log.execute("select seq from events where type = 'CandidateGated' order by seq").fetchall()
+        [seq] = gates[2]
+        log.execute("update events set data = data || ' ' where seq = ?", (seq,))
+    (tmp_path / "changed" / OVERVIEW_FILE).unlink()
+    there = Asking(directory=tmp_path)
+    assert f"event {seq} (" in there.get("/").text
+    front = there.get("/run/changed").text
+    assert f"event {seq} (" in front.partition('role="alert"')[2].partition("</div>")[0]
+    assert "/run/changed/step/1" in front
+    for page in (*PAGES, "/refused"):
+        answer = there.get(f"/run/changed{page}")
+        assert answer.status_code == 200 or f"event {seq} (" in answer.text, page
+
+
+def test_a_fork_leads_to_its_parent_and_every_page_of_it_reads(demo_run: Path, tmp_path: Path) -> None:
+    """What came along is its own."""
+    shutil.copytree(demo_run, tmp_path / "demo")
+    with EventLog.open(demo_run) as log:
+        seq = next(each.seq for each in log.read(types=("CandidateGated",)))
+    make_fork(tmp_path / "demo", seq, tmp_path / "fork", now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    there = Asking(directory=tmp_path)
+    assert re.search(rf'A fork of <a [^>]*href="/run/demo">demo</a> after event {seq}\.', there.get("/run/fork").text)
+    assert all(f'href="/run/{name}"' in there.get("/").text for name in ("demo", "fork"))
+    for page in (*PAGES, "/refused"):
+        answer = there.get(f"/run/fork{page}")
+        assert answer.status_code == 200 or (page == "/epoch/1" and "nothing is recorded" in answer.text), page
 
 
 def test_an_empty_directory_says_how_to_begin(tmp_path: Path) -> None:
