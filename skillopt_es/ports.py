@@ -1,7 +1,7 @@
 """
 The doors to the world: what the trainer asks of models, environments, executors and clocks.
 
-The trainer knows nothing else about them; adapters implement these Protocols and are opened by `wiring.py`.
+The trainer knows nothing else about them; adapters implement these Protocols and are opened by `sessions/opening.py`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from skillopt_es.adapters.environments.tasks.options import TaskOptions
 from skillopt_es.cli.main import COMMANDS
 from skillopt_es.config import load_config
 from skillopt_es.config.sections import SHARED_ROLE_KEYS
-from skillopt_es.sessions.wiring import MODELS, open_model, registered
+from skillopt_es.ports import MODELS
+from skillopt_es.sessions.opening import open_model, registered
 
 ROOT = Path(__file__).parent.parent
 

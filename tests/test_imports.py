@@ -1,4 +1,4 @@
-"""Imports point one way: events <- projections <- skillopt_es -> its ports <- adapters; only wiring knows adapters."""
+"""Imports point one way: events <- projections <- skillopt_es -> its ports <- adapters; one room opens adapters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_folder_imports_only_what_it_may(folder: str) -> None:
     assert not wrong
 
 
-def test_only_wiring_knows_adapters() -> None:
+def test_only_what_opens_adapters_knows_them() -> None:
     """Everything else in the trainer sees ports; what is read from other tools has doors that no run opens."""
     knowing = {
         str(file.relative_to(ROOT))
@@ -57,7 +57,7 @@ def test_only_wiring_knows_adapters() -> None:
         "skillopt_es/sessions/benchmarks.py",
         "skillopt_es/sessions/conversations.py",
         "skillopt_es/sessions/tasksets.py",
-        "skillopt_es/sessions/wiring.py",
+        "skillopt_es/sessions/opening.py",
     }
 
 

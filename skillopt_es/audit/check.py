@@ -54,7 +54,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.sessions.wiring import local_executor
+from skillopt_es.sessions.opening import local_executor
 from skillopt_es.skill.pins import without_line
 
 

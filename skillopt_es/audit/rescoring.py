@@ -46,7 +46,8 @@ from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, Fa
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
-from skillopt_es.sessions.wiring import REAL_WORLD, OpenData, World, environment_of, local_executor, open_hands
+from skillopt_es.sessions.opening import OpenData, local_executor, open_hands
+from skillopt_es.sessions.wiring import REAL_WORLD, World, environment_of
 
 
 @frozen(kw_only=True)

@@ -145,7 +145,7 @@ def write_package(name: str, folder: Path) -> list[str]:
 
 
 def _require_new(name: str) -> None:
-    from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
+    from skillopt_es.sessions.opening import ENVIRONMENTS, registered
 
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise ConfigError(

@@ -47,7 +47,7 @@ class Ending:
 @contextmanager
 def notifying(ways: Sequence[str], kind: str, name: str, folder: str) -> Iterator[Ending]:
     """Tells how the work inside has ended, in whichever way it ends; raises ConfigError before for a wrong `ways`."""
-    from skillopt_es.sessions.wiring import open_notifier
+    from skillopt_es.sessions.opening import open_notifier
 
     notifiers = [open_notifier(way, os.environ) for way in ways]
     ending = Ending()

@@ -51,7 +51,7 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
     from skillopt_es.events.journal import Journal
     from skillopt_es.exports.extras import quiet
     from skillopt_es.exports.spans import spans_of
-    from skillopt_es.sessions.wiring import provider_of
+    from skillopt_es.sessions.opening import provider_of
 
     with of_extra("otel", "--format otel"):
         from skillopt_es.exports.otel import endpoint_in, otlp_json, send

@@ -16,7 +16,8 @@ from skillopt_es.engine.programs import Program, hand_over
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import HANDED_OVER, AnswerFunction, ChatModel, Environment, GraderFunction
-from skillopt_es.sessions.wiring import REAL_WORLD, World, function_model, open_environment
+from skillopt_es.sessions.opening import function_model, open_environment
+from skillopt_es.sessions.wiring import REAL_WORLD, World
 
 Config = str | os.PathLike[str] | Mapping[str, Json] | RunConfig | None
 Settings = Mapping[str, Json] | Sequence[str]

@@ -37,7 +37,7 @@ from skillopt_es.interchange.step_parts import counted_usage, decision_line, usa
 from skillopt_es.programs.classic.state import ClassicState, beginning
 from skillopt_es.programs.evaluation.program import EVALUATION
 from skillopt_es.projections.usage import RunUsage, usage_of
-from skillopt_es.sessions.wiring import holds_answer
+from skillopt_es.sessions.opening import holds_answer
 
 Record = dict[str, Json]
 FORMAT = "skillopt-0.1.0"

@@ -1,4 +1,4 @@
-"""Data of public benchmarks, for the command: `wiring.py` knows all other adapters, this module knows those of data."""
+"""Data of public benchmarks, for the command: `opening.py` knows all other adapters, this one those of data."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Episode, Item, Message, Splits, judge_calls
 from skillopt_es.sessions.hiding import check_walls
+from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.session import refusals, shared_notes, size_notes
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.tasksets import alike
-from skillopt_es.sessions.wiring import open_environment
 
 # The first release with the fix, for each line of releases.
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))

@@ -31,16 +31,9 @@ from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.sessions.grading import grades
 from skillopt_es.sessions.hiding import hide_answers
+from skillopt_es.sessions.opening import open_environment, open_executor, open_model, provider_of
 from skillopt_es.sessions.trying import try_agent
-from skillopt_es.sessions.wiring import (
-    BOTH_ROLES,
-    check_target,
-    judging_roles,
-    open_environment,
-    open_executor,
-    open_model,
-    provider_of,
-)
+from skillopt_es.sessions.wiring import BOTH_ROLES, check_target, judging_roles
 from skillopt_es.version import software_version
 
 _KINDS = {"transport": "no usable reply"}

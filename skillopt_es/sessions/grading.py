@@ -34,7 +34,8 @@ from skillopt_es.ports import (
     Splits,
 )
 from skillopt_es.sessions.checks import Check, problem
-from skillopt_es.sessions.wiring import judging_roles, open_environment, open_model
+from skillopt_es.sessions.opening import open_environment, open_model
+from skillopt_es.sessions.wiring import judging_roles
 
 REPEATS = 3
 _MOST_TYPES = 12

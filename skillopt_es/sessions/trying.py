@@ -27,8 +27,8 @@ from skillopt_es.ports import (
     told_agents,
 )
 from skillopt_es.sessions.checks import Check, problem
+from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.skills import load_skill
-from skillopt_es.sessions.wiring import open_environment
 
 _MOST_SHOWN = 80
 

@@ -20,7 +20,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, digest_of
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.sessions.commons import Limits, endpoint_of
-from skillopt_es.sessions.wiring import provider_of
+from skillopt_es.sessions.opening import provider_of
 
 Scored = Literal["test", "validation"]
 T = TypeVar("T")

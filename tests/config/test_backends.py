@@ -11,7 +11,7 @@ import yaml
 
 from skillopt_es.config import RunConfig, load_config, recorded_config
 from skillopt_es.errors import ConfigError
-from skillopt_es.sessions.wiring import open_model
+from skillopt_es.sessions.opening import open_model
 
 
 def given(folder: Path, **model: Any) -> RunConfig:

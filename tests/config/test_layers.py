@@ -9,7 +9,7 @@ import yaml
 
 from skillopt_es.config import load_config
 from skillopt_es.config.layers import presets
-from skillopt_es.sessions.wiring import open_environment
+from skillopt_es.sessions.opening import open_environment
 
 MODELS = {"optimizer": "o", "target": "t"}
 

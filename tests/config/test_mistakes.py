@@ -16,8 +16,8 @@ from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.values import described, literals
 from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.sessions.opening import open_environment, open_model
 from skillopt_es.sessions.session import run_started
-from skillopt_es.sessions.wiring import open_environment, open_model
 
 SECTION_CLASSES: Mapping[str, Any] = {**SECTIONS, "model": RoleConfig}
 

@@ -15,7 +15,8 @@ from skillopt_es.config.original import FATES, FLAT, KNOWN, MOVED, ElsewhereName
 from skillopt_es.config.sections import MODEL_KEYS
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
-from skillopt_es.sessions.wiring import ENVIRONMENTS, MODELS, open_environment, open_model, registered
+from skillopt_es.ports import MODELS
+from skillopt_es.sessions.opening import ENVIRONMENTS, open_environment, open_model, registered
 
 ORIGINAL = Path(__file__).parent / "original"
 MODELS_NAMED = ("model.optimizer=o", "model.target=t")

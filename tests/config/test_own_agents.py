@@ -12,7 +12,7 @@ from support.chat import question
 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import ConfigError
-from skillopt_es.sessions.wiring import open_model
+from skillopt_es.sessions.opening import open_model
 from skillopt_es.testing.endpoint import Endpoint, Reply
 
 KEY = "sk-of-the-provider-0123456789"

@@ -16,7 +16,7 @@ from skillopt_es.config.draft import origins
 from skillopt_es.config.shipped import SHIPPED
 from skillopt_es.config.variables import NAMES
 from skillopt_es.errors import ConfigError
-from skillopt_es.sessions.wiring import open_environment, open_model
+from skillopt_es.sessions.opening import open_environment, open_model
 
 ORIGINAL = Path(__file__).parent / "original"
 SEARCHQA = ORIGINAL / "0.2.0" / "configs" / "searchqa" / "default.yaml"

@@ -36,8 +36,9 @@ from skillopt_es.ports import (
     ToolCall,
     TrajectoryRecord,
 )
+from skillopt_es.sessions.opening import open_model
 from skillopt_es.sessions.session import resume, start
-from skillopt_es.sessions.wiring import Session, World, open_model
+from skillopt_es.sessions.wiring import Session, World
 
 TOOL = Tool("kind_of", "Says of which kind an item is.", {"type": "object", "properties": {"id": {"type": "string"}}})
 

@@ -24,8 +24,9 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatModel, ChatRequest
 from skillopt_es.replies import answers as replies
+from skillopt_es.sessions.opening import open_model
 from skillopt_es.sessions.session import start
-from skillopt_es.sessions.wiring import Session, World, open_model
+from skillopt_es.sessions.wiring import Session, World
 
 KEY = {"TEST_KEY": "sk-canary-0123456789abcdef"}
 ROLES: tuple[Role, ...] = ("target", "optimizer")

@@ -16,7 +16,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.exports.metrics import RunNumbers, numbers_of
 from skillopt_es.exports.spans import Span, spans_of
 from skillopt_es.runs.overview import spent
-from skillopt_es.sessions.wiring import provider_of
+from skillopt_es.sessions.opening import provider_of
 
 
 def spans(run: Path) -> tuple[Span, ...]:

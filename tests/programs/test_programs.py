@@ -22,8 +22,9 @@ from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import Event
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.programs.classic.state import ClassicState
+from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.session import refusals
-from skillopt_es.sessions.wiring import Session, open_environment
+from skillopt_es.sessions.wiring import Session
 from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "programs.md"

@@ -13,7 +13,7 @@ from support.environments import CONFINED
 from skillopt_es.config import load_config
 from skillopt_es.errors import ConfigError
 from skillopt_es.sessions.hiding import answers_of, check_walls
-from skillopt_es.sessions.wiring import open_environment
+from skillopt_es.sessions.opening import open_environment
 
 
 def test_all_that_the_environment_names_is_hidden_and_what_lies_around_it(tmp_path: Path) -> None:

@@ -26,9 +26,10 @@ from skillopt_es.events.values import Role, SkillTree
 from skillopt_es.ports import ChatModel
 from skillopt_es.sessions.accounts import FILE
 from skillopt_es.sessions.evaluation import EvaluationRequest, evaluate
+from skillopt_es.sessions.opening import EXECUTORS, open_executor, registered
 from skillopt_es.sessions.session import start
 from skillopt_es.sessions.skills import load_skill
-from skillopt_es.sessions.wiring import EXECUTORS, Session, open_data, open_executor, open_world, registered
+from skillopt_es.sessions.wiring import Session, open_data, open_world
 
 Work = Callable[[RunConfig, Path, Session], Coroutine[Any, Any, object]]
 

@@ -15,7 +15,7 @@ from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED, ElsewhereN
 from skillopt_es.config.remarks import remarks
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.values import described
-from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
+from skillopt_es.sessions.opening import ENVIRONMENTS, registered
 
 ROOT = Path(__file__).parent.parent.parent
 FILE = ROOT / "docs" / "config.md"

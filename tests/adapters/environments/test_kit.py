@@ -24,7 +24,7 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
 )
-from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
+from skillopt_es.sessions.opening import ENVIRONMENTS, registered
 from skillopt_es.testing.environments import ENVIRONMENT_CHECKS
 
 

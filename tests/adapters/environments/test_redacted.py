@@ -36,7 +36,7 @@ from skillopt_es.ports import (
     guide_of,
     required,
 )
-from skillopt_es.sessions.wiring import known_secrets, open_environment
+from skillopt_es.sessions.opening import known_secrets, open_environment
 
 KEY = "sk-canary-Zx81Qw7mnbvcpL"
 SKILL = SkillTree({"SKILL.md": "Be brief.\n"})

@@ -27,8 +27,9 @@ from skillopt_es.events.catalog import RolloutCompleted, RunCompleted, RunPaused
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import Executor
+from skillopt_es.sessions.opening import open_executor
 from skillopt_es.sessions.session import start
-from skillopt_es.sessions.wiring import REAL_WORLD, Session, World, open_executor
+from skillopt_es.sessions.wiring import REAL_WORLD, Session, World
 from skillopt_es.testing.executors import EXECUTOR_CHECKS, ExecutorCase
 
 pytest.importorskip("ray", reason="Ray is not installed: `pip install 'skillopt-es[ray]'`")

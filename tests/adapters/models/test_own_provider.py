@@ -15,7 +15,7 @@ from support.scripted import config
 from skillopt_es.adapters.models import openai
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import CallFailed, ChatModel
-from skillopt_es.sessions.wiring import open_model, provider_of
+from skillopt_es.sessions.opening import open_model, provider_of
 
 MODULE = '''
 """Mist: chat completions that report their errors as fog."""

@@ -26,7 +26,8 @@ from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatModel
 from skillopt_es.programs.skills.state import Skills
 from skillopt_es.projections.chains import chains
-from skillopt_es.sessions.wiring import Session, World, open_environment
+from skillopt_es.sessions.opening import open_environment
+from skillopt_es.sessions.wiring import Session, World
 from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
 
 FIRST = {

@@ -28,7 +28,8 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatModel
-from skillopt_es.sessions.wiring import Session, World, open_environment
+from skillopt_es.sessions.opening import open_environment
+from skillopt_es.sessions.wiring import Session, World
 from skillopt_es.skill.alignment import lines_of
 from skillopt_es.skill.folders import ids_of, listing_of
 from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
