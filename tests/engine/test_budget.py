@@ -274,8 +274,11 @@ def test_minutes_count_while_the_run_goes_on(tmp_path: Path) -> None:
         moments.append(read())
         return moments[-1]
 
-    # The clock shows what the last event says: how often others look at it must not matter here.
-    session = evolve(world.session(), now=now, clock=lambda: (moments[-1] - moments[0]).total_seconds())
+    def clock() -> float:
+        """What the last event says: how often others look at it must not matter here."""
+        return (moments[-1] - moments[0]).total_seconds()
+
+    session = evolve(world.session(), now=now, clock=clock)
     asyncio.run(start(config(tmp_path, ["budget.max_minutes=1"]), tmp_path / "run", session))
     paused = read_state(tmp_path / "run").paused
     assert paused is not None
