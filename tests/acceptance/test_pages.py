@@ -135,6 +135,11 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     "docs/harnesses.md": {
         "skillopt-es handoff answer mine KEY answer.txt": f"skillopt-es handoff answer mine $({KEY_OF}) answer.txt"
     },
+    # The page is served until somebody ends it; tests/ui looks at it, and steers a run that is at work.
+    "docs/ui.md": {
+        each.line: f"timeout 5 {each.line} || test $? -eq 124" if each.line == "skillopt-es ui" else "true"
+        for each in shell_commands("docs/ui.md")
+    },
     "docs/harvest.md": {"skillopt-es harvest review": "echo k | skillopt-es harvest review"},
     # A reader has all that was released; what is made here is less, so it comes with its own list.
     **{f"docs/benchmarks/{name}.md": {_built(name): f"{_built(name)} --ids SKILLOPT_CHECKOUT"} for name in MADE},
