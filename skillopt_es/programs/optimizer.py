@@ -102,6 +102,24 @@ def _in_line(kind: str, **parts: str) -> str:
     return "  ".join([f"[{kind}]", *(f"{name}={value!r}" for name, value in parts.items() if value)])
 
 
+def edits_proposed(group: Minibatch, step: int, consulted: Consulted[PatchReply], note: str = "") -> PatchProposed:
+    """What an answer with edits states: its edits, or why there is none."""
+    reply = consulted.value
+    if reply is None:
+        return without_reply(group, step, consulted)
+    return PatchProposed(
+        patch=group.id,
+        step=step,
+        kind=group.kind,
+        items=group.items,
+        result="edits" if reply.edits else "nothing",
+        edits=reply.edits,
+        reasoning=reply.reasoning,
+        note=note,
+        calls=consulted.calls,
+    )
+
+
 def without_reply(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
     """An answer that could not be used, or that there is none."""
     return PatchProposed(

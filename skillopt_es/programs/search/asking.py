@@ -15,11 +15,11 @@ from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.optimizer import (
     described,
+    edits_proposed,
     guide_section,
     question,
     skill_section,
     steering_section,
-    without_reply,
 )
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.refusing import refusal
@@ -88,7 +88,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
         left_out = "; ".join(f"an edit was left out: {why}" for why in refused.values())
-        return _proposal(group, step.number, consulted, left_out)
+        return edits_proposed(group, step.number, consulted, left_out)
 
     return Asking(
         request=_request(
@@ -213,21 +213,4 @@ def tried_section(tried: Sequence[Tried]) -> str:
     lines = [f"- step {each.step}: {described(each.edit)}\n  refused: {each.why}" for each in tried]
     return "## Edits that were refused before\nDo not give them again as they are.\n" + fenced(
         "refused", "\n".join(lines)
-    )
-
-
-def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply], left_out: str) -> PatchProposed:
-    reply = consulted.value
-    if reply is None:
-        return without_reply(group, step, consulted)
-    return PatchProposed(
-        patch=group.id,
-        step=step,
-        kind=group.kind,
-        items=group.items,
-        result="edits" if reply.edits else "nothing",
-        edits=reply.edits,
-        reasoning=reply.reasoning,
-        note=left_out,
-        calls=consulted.calls,
     )

@@ -10,7 +10,7 @@ from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.optimizer import described, guide_section, question, without_reply
+from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question
 from skillopt_es.programs.skills.planner import EditJob
 from skillopt_es.programs.skills.state import Refused, SkillsState, where_of
 from skillopt_es.replies.answers import PatchReply
@@ -38,7 +38,7 @@ def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: Reco
         )
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
-        return proposal(group, step, consulted)
+        return edits_proposed(group, step, consulted)
 
     return Asking(
         request=_request(group, state, run, evidence),
@@ -52,23 +52,6 @@ def open_now(group: Minibatch, tree: SkillTree) -> tuple[str, ...]:
     """The skills that were open or always shown, of those that are there."""
     seen = {*group.viewed, *skills_in(always_shown(tree))}
     return tuple(skill for skill in ids_of(tree) if skill in seen)
-
-
-def proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
-    """What an answer states: its edits, or why there is none."""
-    reply = consulted.value
-    if reply is None:
-        return without_reply(group, step, consulted)
-    return PatchProposed(
-        patch=group.id,
-        step=step,
-        kind=group.kind,
-        items=group.items,
-        result="edits" if reply.edits else "nothing",
-        edits=reply.edits,
-        reasoning=reply.reasoning,
-        calls=consulted.calls,
-    )
 
 
 def _request(group: Minibatch, state: SkillsState, run: RunData, evidence: RecordedTexts) -> ChatRequest:

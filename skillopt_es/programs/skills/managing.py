@@ -9,8 +9,8 @@ from skillopt_es.engine.rollout import RecordedTexts, fenced, shortened
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.optimizer import described, guide_section, question
-from skillopt_es.programs.skills.asking import listing_section, open_section, proposal, refused_section
+from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question
+from skillopt_es.programs.skills.asking import listing_section, open_section, refused_section
 from skillopt_es.programs.skills.planner import ManageJob
 from skillopt_es.programs.skills.state import WHOLE, Sighting, SkillsState, where_of
 from skillopt_es.replies.answers import PatchReply
@@ -32,7 +32,7 @@ def ask_for_changes(job: ManageJob, state: SkillsState, run: RunData, evidence: 
         return read_skill_changes(text, patch=group.id, most=run.config.skills.most_changes, tree=tree, gone=gone)
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
-        return proposal(group, step, consulted)
+        return edits_proposed(group, step, consulted)
 
     return Asking(request=_request(job, state, run), read=read, event=answered, silence_fails=True)
 
