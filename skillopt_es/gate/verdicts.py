@@ -40,6 +40,7 @@ from skillopt_es.events.catalog import (
     RolloutCompleted,
     RunCompleted,
     SealedTestOpened,
+    TrainingStopped,
 )
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
 from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
@@ -374,6 +375,21 @@ def final_contest(state: AnyState) -> Contest:
         candidate_place=FINAL_VAL,
         current_place=FINAL_BEST,
     )
+
+
+def usual_stop(state: AnyState, run: RunData) -> TrainingStopped | None:
+    """Why a training ends before its last step, by the rules that all programs share: an order, the score, patience."""
+    assert state.best is not None
+    train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
+    if state.steering.stop:
+        return TrainingStopped(step=done, reason="order", best_value=value, since=since)
+    if train.target_score is not None and value is not None and value >= train.target_score:
+        return TrainingStopped(
+            step=done, reason="target_score", best_value=value, since=since, limit=train.target_score
+        )
+    if train.patience is not None and done - since >= train.patience:
+        return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
+    return None
 
 
 def final_task(state: AnyState, run: RunData, most_fresh: int | None = None) -> Task:

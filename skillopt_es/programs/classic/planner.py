@@ -26,7 +26,14 @@ from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, Trai
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.certifying import beside, is_due
-from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, draw_task, final_task, too_large
+from skillopt_es.gate.verdicts import (
+    candidate_contest,
+    counts_as_measured,
+    draw_task,
+    final_task,
+    too_large,
+    usual_stop,
+)
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
 from skillopt_es.programs.classic.epoch_end import more_to_compare
 from skillopt_es.programs.classic.evaluations import comparison_evaluations, guidance_contest, train_evaluations
@@ -380,14 +387,8 @@ def stop_training(state: ClassicState, run: RunData) -> Event:
 def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
     assert state.best is not None
     train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
-    if state.steering.stop:
-        return TrainingStopped(step=step, reason="order", best_value=value, since=since)
-    if train.target_score is not None and value is not None and value >= train.target_score:
-        return TrainingStopped(
-            step=step, reason="target_score", best_value=value, since=since, limit=train.target_score
-        )
-    if train.patience is not None and step - since >= train.patience:
-        return TrainingStopped(step=step, reason="patience", best_value=value, since=since, limit=float(train.patience))
+    if (usual := usual_stop(state, run)) is not None:
+        return usual
     if train.no_progress and _epoch_changed_nothing(state):
         return TrainingStopped(step=step, reason="no_progress", best_value=value, since=since)
     return None

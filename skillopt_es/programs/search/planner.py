@@ -25,7 +25,7 @@ from skillopt_es.engine.tasks import (
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.gate.certifying import beside, is_due
-from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
+from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
 from skillopt_es.programs.search.asking import SearchJob
 from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
 from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, next_tries, solved, too_narrow
@@ -60,15 +60,9 @@ def _final_task(state: SearchState, run: RunData) -> Task:
 def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
     """Why no further step is begun: the score is reached, nothing pays any more, or the calls are used."""
     assert state.best is not None
-    train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
-    if state.steering.stop:
-        return TrainingStopped(step=done, reason="order", best_value=value, since=since)
-    if train.target_score is not None and value is not None and value >= train.target_score:
-        return TrainingStopped(
-            step=done, reason="target_score", best_value=value, since=since, limit=train.target_score
-        )
-    if train.patience is not None and done - since >= train.patience:
-        return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
+    value, since, done = state.best.value, state.best.step, state.steps_done
+    if (usual := usual_stop(state, run)) is not None:
+        return usual
     if not unsolved(state, run) and not outdated(state, run) and not too_narrow(state, run):
         return TrainingStopped(step=done, reason="no_progress", best_value=value, since=since)
     most = most_calls(state)

@@ -14,7 +14,7 @@ from skillopt_es.engine.tasks import unmeasured as not_measured
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch
-from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
+from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
 from skillopt_es.programs.skills.parts import parted
 from skillopt_es.programs.skills.scope import narrowed
 from skillopt_es.programs.skills.state import SkillsState, Where, begun, place_of, where_of
@@ -62,15 +62,7 @@ def _training_task(state: SkillsState, run: RunData) -> Task:
 
 def stop(state: SkillsState, run: RunData) -> TrainingStopped | None:
     """Why no further step is begun: the score is reached, or too many steps have brought nothing."""
-    assert state.best is not None
-    train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
-    if train.target_score is not None and value is not None and value >= train.target_score:
-        return TrainingStopped(
-            step=done, reason="target_score", best_value=value, since=since, limit=train.target_score
-        )
-    if train.patience is not None and done - since >= train.patience:
-        return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
-    return None
+    return usual_stop(state, run)
 
 
 def _step_task(state: SkillsState, run: RunData, where: Where) -> Task:
