@@ -118,6 +118,10 @@ class Failed:
     message: str
 
 
+UNREADABLE = "unreadable"
+"""The kind of failure, and its code, where a judge answered and nobody can read what it said."""
+
+
 @frozen
 class NotRun:
     """Nobody asked; `why` says what made it unnecessary or impossible."""

@@ -10,7 +10,8 @@ in the lineage, or its lines and their makers, moves by that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from attrs import evolve as replace
@@ -38,7 +39,8 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TrainingStopped,
 )
-from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import UNREADABLE, Failed, Measured, SkillTree
 from skillopt_es.projections.exposure import SHOWING, after_rollouts, after_showing
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import (
@@ -245,8 +247,11 @@ def _failed(row: RolloutCompleted) -> bool:
 
 def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], bool]) -> RunState[S]:
     """Evaluations that are still open forget these; draws that ended early do, too, should they be completed."""
+    here = (row for place, done in state.rollouts.items() if place not in state.scored for row in done.values())
+    begun = (row for draw in state.partial.values() for row in draw.rows.values())
     return replace(
         state,
+        misjudged={**state.misjudged, **dict(_misjudged(row for row in chain(here, begun) if again(row)))},
         rollouts={
             # A sum that is recorded stays: trying its items again would leave two truths.
             place: done if place in state.scored else _without(done, again)
@@ -257,6 +262,17 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
             for key, begun in state.partial.items()
         },
     )
+
+
+def _misjudged(rows: Iterable[RolloutCompleted]) -> Iterator[tuple[str, int]]:
+    """How many questions to the judge were of no use in these attempts: recorded replies stay, so others are asked."""
+    for row in rows:
+        if row.failure == UNREADABLE:
+            for call in row.calls:
+                attempt, _, _ = call.slot.rpartition("/")
+                number = Place(call.slot).question
+                if number is not None:
+                    yield attempt, number  # in the order in which they were asked
 
 
 def _without(done: RolloutsByItem, again: Callable[[RolloutCompleted], bool]) -> RolloutsByItem:

@@ -203,7 +203,8 @@ class RunState(Generic[S_co]):
     Everything that is known of a run; equal for equal events.
 
     `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
-    that ever gave two results under one text. `exposure` says what training items have met, `wagers` what was bet on
+    that ever gave two results under one text; `misjudged` how many replies of the judge were of no use, by the slot of
+    the attempt that they are about. `exposure` says what training items have met, `wagers` what was bet on
     the certificate. `program` is None until the run has started.
     """
 
@@ -221,6 +222,7 @@ class RunState(Generic[S_co]):
     measured: Ledger[str, Measurement] = field(factory=Ledger)
     types: Mapping[str, str] = field(factory=dict)
     flipped: frozenset[str] = frozenset()
+    misjudged: Mapping[str, int] = field(factory=dict)
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
     looks: Looks = field(factory=Looks)

@@ -102,6 +102,13 @@ def test_inside_the_trainer_a_room_imports_only_those_below_it() -> None:
     assert wrong == AGAINST_THE_ARROWS
 
 
+def test_ports_have_one_door() -> None:
+    """The modules inside keep their subjects apart; everybody else imports from the package."""
+    files = [file for folder in (*OUTSIDE, "skillopt_es", "tests") for file in (ROOT / folder).rglob("*.py")]
+    others = [file for file in files if file.parent != ROOT / "skillopt_es" / "ports"]
+    assert not [str(file) for file in others if any(name.startswith("skillopt_es.ports.") for name in ours(file))]
+
+
 def test_nobody_knows_a_program_by_name() -> None:
     """A program's parts are looked up; only what reads and writes the original's folders is about classic training."""
     inside = ROOT / "skillopt_es"
