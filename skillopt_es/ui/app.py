@@ -198,8 +198,8 @@ class Pages:
         folder = self.folder(request)
         with Reading.of(folder) as reading:
             main = item_page(reading, folder.name, query.get("item", ""), shown)
-            main.append(retract_form(self.facts(request, "glance"), self.visit(request), query.get("item", "")))
-            return self.of_run(request, folder.name, "items", *main)
+            order = retract_form(self.facts(request, "glance"), self.visit(request), query.get("item", ""))
+            return self.of_run(request, folder.name, "items", *main, order)
 
     def skill(self, request: Request) -> Response:
         """The skill with its makers."""
