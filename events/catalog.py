@@ -125,14 +125,14 @@ class EvidenceRetracted(Event):
     From here on these items are in no split and no batch, because `by` says that they are no evidence.
 
     With `place`, only what was (or will be) tried there is none. `values` is what skills (by hash) count from here on
-    that were measured with these items; a fork that never met them has none.
+    that were measured with these items; None where none was.
     """
 
     items: tuple[str, ...]
     reason: str
     by: str
     place: str = ""
-    values: Mapping[str, float] = field(factory=dict)
+    values: Mapping[str, float] | None = None
 
 
 @frozen(kw_only=True)

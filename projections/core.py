@@ -437,7 +437,7 @@ def _retracted(state: RunState[S], event: EvidenceRetracted) -> RunState[S]:
     )
     gone = frozenset(event.items)
     state = replace(state, started=replace(state.started, splits=splits), flipped=state.flipped - gone)
-    return _measured_without(state, gone, event.values)
+    return _measured_without(state, gone, {} if event.values is None else event.values)
 
 
 def _measured_without(state: RunState[S], gone: frozenset[str], values: Mapping[str, float]) -> RunState[S]:

@@ -185,7 +185,8 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
 
 
 def _retracted(summary: Summary, event: EvidenceRetracted) -> Summary:
-    return evolve(_revalued(summary, event.values), retracted=(*summary.retracted, event))
+    summary = summary if event.values is None else _revalued(summary, event.values)
+    return evolve(summary, retracted=(*summary.retracted, event))
 
 
 def _revalued(summary: Summary, values: Mapping[str, float]) -> Summary:

@@ -252,7 +252,7 @@ class _Walk:
             if event.skill != without_line(current.skill, event.text):
                 return mismatch(recorded, "says that another text is left once the line is struck")
         if isinstance(event, EvidenceRetracted):
-            values = {} if event.place else values_without(event.items, self.state, self.run)
+            values = None if event.place else values_without(event.items, self.state, self.run)
             if event.values != values:
                 return mismatch(recorded, "says that what was measured counts otherwise without these items")
         self.coming.clear()  # a writer stopped, took over or was told something: what comes next is planned anew

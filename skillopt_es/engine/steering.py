@@ -186,8 +186,8 @@ def events_of(asked: Asked, state: AnyState, run: RunData) -> tuple[Event, ...]:
             return (steered,)
 
 
-def values_without(items: Collection[str], state: AnyState, run: RunData) -> dict[str, float]:
-    """What each skill counts, by hash, that was measured with these items, from its results on the other ones."""
+def values_without(items: Collection[str], state: AnyState, run: RunData) -> dict[str, float] | None:
+    """What each skill counts, by hash, that was measured with these items, from its results on the other ones; None for none."""
     found = {}
     for skill, known in state.measured.items():
         left = known.without(items, known.value)
@@ -196,7 +196,7 @@ def values_without(items: Collection[str], state: AnyState, run: RunData) -> dic
             # What the text itself adds, which only its value says here, stays.
             bonus = known.value - before if run.config.evaluation.use_semantic_density else 0.0
             found[skill] = after + bonus
-    return found
+    return found or None
 
 
 def event_of(asked: Asked, state: AnyState) -> RunSteered:
