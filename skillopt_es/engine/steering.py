@@ -187,7 +187,7 @@ def events_of(asked: Asked, state: AnyState, run: RunData) -> tuple[Event, ...]:
 
 
 def values_without(items: Collection[str], state: AnyState, run: RunData) -> dict[str, float] | None:
-    """What each skill counts, by hash, that was measured with these items, from its results on the other ones; None for none."""
+    """What each skill counts (by its hash) that was measured with these items, by its other results; None for none."""
     found = {}
     for skill, known in state.measured.items():
         left = known.without(items, known.value)
