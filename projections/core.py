@@ -304,7 +304,7 @@ def _steered(state: RunState[S], event: RunSteered) -> RunState[S]:
             steering = replace(steering, stop=True)
         case "take" | "refuse" as hand:
             steering = replace(steering, by_hand={**before.by_hand, event.text: hand})
-        case "pause" | "budget" | "strike":
+        case "pause" | "budget" | "strike" | "retract":
             pass
     overrides = {**state.overrides, **{setting.key: setting.value for setting in event.settings}}
     state = replace(state, steering=steering, overrides=overrides)
@@ -435,7 +435,27 @@ def _retracted(state: RunState[S], event: EvidenceRetracted) -> RunState[S]:
         val=without_items(splits.val, event.items),
         test=without_items(splits.test, event.items),
     )
-    return replace(state, started=replace(state.started, splits=splits))
+    gone = frozenset(event.items)
+    state = replace(state, started=replace(state.started, splits=splits), flipped=state.flipped - gone)
+    return _measured_without(state, gone, {} if event.values is None else event.values)
+
+
+def _measured_without(state: RunState[S], gone: frozenset[str], values: Mapping[str, float]) -> RunState[S]:
+    """What was measured with these items is as if they had not been there; a verdict that was given stays."""
+    measured: Ledger[str, Measurement] = Ledger()
+    for skill, found in state.measured.items():
+        measured = measured.put(skill, found.without(gone, values.get(skill, found.value)))
+    standings = {}
+    for name, each in state.standings.items():
+        known = measured.get(each.stale_from or each.skill.hash)
+        score = each.score if known is None or each.score is None else known.stated
+        standings[name] = replace(_revalued(each, values), score=score)
+    partial = {
+        key: replace(begun, rows={item: row for item, row in begun.rows.items() if item not in gone})
+        for key, begun in state.partial.items()
+    }
+    rollouts = {place: _without(done, lambda row: row.item in gone) for place, done in state.rollouts.items()}
+    return replace(state, measured=measured, standings=standings, partial=partial, rollouts=rollouts)
 
 
 def without_items(items: tuple[str, ...], gone: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ What only one way of training needs is the `program` part, which that program's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Generic, Literal, TypeVar
 
 from attrs import evolve as replace
@@ -88,6 +88,16 @@ class Drawn:
     place: str
     items: Mapping[str, Measured]
 
+    def without(self, items: Collection[str]) -> Drawn:
+        """The same over the other items."""
+        left = {item: outcome for item, outcome in self.items.items() if item not in items}
+        if len(left) == len(self.items):
+            return self
+        assert left
+        hard = sum(outcome.hard for outcome in left.values()) / len(left)
+        soft = sum(outcome.soft for outcome in left.values()) / len(left)
+        return replace(self, score=replace(self.score, hard=hard, soft=soft, measured=len(left)), items=left)
+
 
 @frozen(kw_only=True)
 class Measurement:
@@ -100,6 +110,12 @@ class Measurement:
     drawn: tuple[Drawn, ...]
     value: float | None
     fresh: Drawn | None = None
+
+    def without(self, items: Collection[str], value: float | None) -> Measurement:
+        """The same without what was measured of some items; `value` is what is left counts."""
+        drawn = tuple(each.without(items) for each in self.drawn)
+        fresh = None if self.fresh is None else self.fresh.without(items)
+        return Measurement(drawn=drawn, value=value, fresh=fresh)
 
     @property
     def score(self) -> Score:

@@ -60,7 +60,7 @@ from skillopt_es.ui.safety import Guard, Refused, Rules
 from skillopt_es.ui.shell import Visit, address, link, page, part, problem
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.skill_page import skill_page
-from skillopt_es.ui.steering_part import steering_section
+from skillopt_es.ui.steering_part import retract_form, steering_section
 from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream
 
@@ -198,7 +198,8 @@ class Pages:
         folder = self.folder(request)
         with Reading.of(folder) as reading:
             main = item_page(reading, folder.name, query.get("item", ""), shown)
-            return self.of_run(request, folder.name, "items", *main)
+            order = retract_form(self.facts(request, "glance"), self.visit(request), query.get("item", ""))
+            return self.of_run(request, folder.name, "items", *main, order)
 
     def skill(self, request: Request) -> Response:
         """The skill with its makers."""
