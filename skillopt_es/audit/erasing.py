@@ -115,7 +115,7 @@ class Erased:
         for name in self.files:
             yield f"left        {name} in the run's folder says parts of it: remove it"
         for name in self.relatives:
-            yield f"left        {name} has its own copies (a fork, a parent, or one of the two trains on from the other): erase there, too"
+            yield f"left        {name} is a fork, a parent or a continuation and has its own copies: erase there, too"
         yield "not found   the same in other words, and copies outside this run: data files, backups, logs"
 
 

@@ -341,7 +341,7 @@ def test_a_text_that_is_nested_too_deep_is_searched_as_it_stands() -> None:
 
 
 def test_what_another_run_handed_on_is_erased_too(run: Path, tmp_path: Path) -> None:
-    """The notes and tries of the run before it, also where the item itself was not tried again; each names the other."""
+    """The notes and tries of the run before it, in every field that quotes; each run names the other."""
     before = read_before(run, ("train.num_epochs=1", "train.train_size=0"))
     said = "It said: kind: apple id: t0, so be careful."
     tried = evolve(before.learned.tried[-1], rejected_notes=(said,), patterns=(FailurePattern(said, 1, said),))
