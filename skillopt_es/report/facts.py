@@ -102,12 +102,12 @@ class _Story:
     results: ItemResults
 
     @classmethod
-    def of_run(cls, reading: Reading, types: Collection[str], purposes: Collection[Purpose]) -> _Story:
+    def of_run(cls, reading: Reading, types: Collection[str], purposes: tuple[Purpose, ...] | None) -> _Story:
         """All of it up to one and the same event, also where the log stops being whole on the way."""
         while True:
             until = reading.until
             records = tuple(reading.read(types=types))
-            found = item_results(reading.results(purposes) if purposes else ())
+            found = item_results(() if purposes is None else reading.results(purposes))
             if reading.until == until:
                 return cls(records, found)
 
@@ -134,12 +134,8 @@ _READ: Mapping[Depth, Collection[str]] = {
     "skill": _STORY,
     "whole": _STORY,
 }
-_SCORED: tuple[Purpose, ...] = ("selection", "test")
-_RESULTS: Mapping[Depth, Collection[Purpose]] = {
-    "scores": _SCORED,
-    "items": ("train", *_SCORED),
-    "whole": ("train", *_SCORED),
-}
+_RESULTS: Mapping[Depth, tuple[Purpose, ...]] = {"scores": ("selection", "test"), "items": (), "whole": ()}
+"""Which results are read, all where none is named: then each one's hash is checked."""
 _TIMED = ("times", "story", "whole")
 _TOLD = ("scores", "story", "skill", "whole")  # with the chains of their steps
 _WRITTEN = ("skill", "whole")
@@ -147,7 +143,7 @@ _WRITTEN = ("skill", "whole")
 
 def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
     """The facts of a run, up to the first damage of its log; what is deeper than asked for is left empty."""
-    story = _Story.of_run(reading, _READ[depth], _RESULTS.get(depth, ()))
+    story = _Story.of_run(reading, _READ[depth], _RESULTS.get(depth))
     problems: list[str] = [] if reading.problem is None else [str(reading.problem)]
     sessions = list(story.of(SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
