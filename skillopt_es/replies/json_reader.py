@@ -49,11 +49,11 @@ def read_object(text: str) -> dict[str, Json] | Unusable:
 
 
 def _parse(text: str) -> dict[str, Json] | None:
-    # As it was written first: the repair is for what would be lost otherwise.
-    for attempt in (text, _without_trailing_commas(text)):
+    # As it was written first: the repair takes longer, and is for what would be lost otherwise.
+    for attempt in (lambda: text, lambda: _without_trailing_commas(text)):
         try:
             # `strict=False` takes raw line breaks in strings; NaN and Infinity, which are not JSON, become null.
-            value = json.loads(attempt, strict=False, parse_constant=lambda _: None)
+            value = json.loads(attempt(), strict=False, parse_constant=lambda _: None)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
