@@ -124,13 +124,15 @@ class EvidenceRetracted(Event):
     """
     From here on these items are in no split and no batch, because `by` says that they are no evidence.
 
-    With `place`, only what was (or will be) tried there is none.
+    With `place`, only what was (or will be) tried there is none. `values` is what skills (by hash) count from here on
+    that were measured with these items; None where none was.
     """
 
     items: tuple[str, ...]
     reason: str
     by: str
     place: str = ""
+    values: Mapping[str, float] | None = None
 
 
 @frozen(kw_only=True)
@@ -171,8 +173,9 @@ class RunSteered(Event):
     Somebody steered the run while it was open: the order, `by` whom and why; it holds from here on.
 
     `name` tells orders apart. `text` is a hint for those who propose edits, a line of the skill that is pinned (no edit
-    may take it away), unpinned or struck, or the hash of the candidate that is taken or refused by hand. `settings` are
-    limits of the budget. `skill` is the current skill without the line that was struck.
+    may take it away), unpinned or struck, the hash of the candidate that is taken or refused by hand, or the item that
+    the EvidenceRetracted after it leaves out. `settings` are limits of the budget. `skill` is the current skill without
+    the line that was struck.
     """
 
     name: str

@@ -25,6 +25,7 @@ _DRAW = re.compile(r"/d(?:raw-)?(\d+)(?:/|$)")
 _ANEW = re.compile(r"d\d+|told")
 _LAST_NUMBER = re.compile(r"-(\d+)$")
 _OWN_CALL = re.compile(r"own-[0-9a-f]{16}(?:-\d+)?")
+_JUDGED = re.compile(r"judge-(\d+)")
 _ITEM = "/item/"
 
 DEEPEST = 3
@@ -231,6 +232,13 @@ class Place(str):
         """Whether an agent made this call itself, within its attempt."""
         _, slash, last = self.partition(_ITEM)[2].rpartition("/")  # an item may be called like one
         return bool(slash) and _OWN_CALL.fullmatch(last) is not None
+
+    @property
+    def question(self) -> int | None:
+        """Which question to the judge about an item's answer this is; None for any other call."""
+        _, slash, last = self.partition(_ITEM)[2].rpartition("/")  # an item may be called like one
+        found = _JUDGED.fullmatch(last) if slash else None
+        return int(found[1]) if found else None
 
     @property
     def attempt(self) -> Place | None:

@@ -48,7 +48,7 @@ PatchSource = Literal["failure", "success", "examples"]
 """Where proposals come from; `examples` are training items with their right answers, which nobody was asked for."""
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
-Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse"]
+Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse", "retract"]
 """What somebody may ask of a run that is open."""
 GateRule = Literal["strict", "confirm", "paired", "no_loss"]
 DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
@@ -116,6 +116,10 @@ class Failed:
 
     kind: str
     message: str
+
+
+UNREADABLE = "unreadable"
+"""The kind of failure, and its code, where a judge answered and nobody can read what it said."""
 
 
 @frozen

@@ -10,7 +10,8 @@ in the lineage, or its lines and their makers, moves by that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from attrs import evolve as replace
@@ -38,7 +39,8 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TrainingStopped,
 )
-from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import UNREADABLE, Failed, Measured, SkillTree
 from skillopt_es.projections.exposure import SHOWING, after_rollouts, after_showing
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import (
@@ -245,8 +247,11 @@ def _failed(row: RolloutCompleted) -> bool:
 
 def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], bool]) -> RunState[S]:
     """Evaluations that are still open forget these; draws that ended early do, too, should they be completed."""
+    here = (row for place, done in state.rollouts.items() if place not in state.scored for row in done.values())
+    begun = (row for draw in state.partial.values() for row in draw.rows.values())
     return replace(
         state,
+        misjudged={**state.misjudged, **dict(_misjudged(row for row in chain(here, begun) if again(row)))},
         rollouts={
             # A sum that is recorded stays: trying its items again would leave two truths.
             place: done if place in state.scored else _without(done, again)
@@ -257,6 +262,17 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
             for key, begun in state.partial.items()
         },
     )
+
+
+def _misjudged(rows: Iterable[RolloutCompleted]) -> Iterator[tuple[str, int]]:
+    """How many questions to the judge were of no use in these attempts: recorded replies stay, so others are asked."""
+    for row in rows:
+        if row.failure == UNREADABLE:
+            for call in row.calls:
+                attempt, _, _ = call.slot.rpartition("/")
+                number = Place(call.slot).question
+                if number is not None:
+                    yield attempt, number  # in the order in which they were asked
 
 
 def _without(done: RolloutsByItem, again: Callable[[RolloutCompleted], bool]) -> RolloutsByItem:
@@ -288,7 +304,7 @@ def _steered(state: RunState[S], event: RunSteered) -> RunState[S]:
             steering = replace(steering, stop=True)
         case "take" | "refuse" as hand:
             steering = replace(steering, by_hand={**before.by_hand, event.text: hand})
-        case "pause" | "budget" | "strike":
+        case "pause" | "budget" | "strike" | "retract":
             pass
     overrides = {**state.overrides, **{setting.key: setting.value for setting in event.settings}}
     state = replace(state, steering=steering, overrides=overrides)
@@ -419,7 +435,27 @@ def _retracted(state: RunState[S], event: EvidenceRetracted) -> RunState[S]:
         val=without_items(splits.val, event.items),
         test=without_items(splits.test, event.items),
     )
-    return replace(state, started=replace(state.started, splits=splits))
+    gone = frozenset(event.items)
+    state = replace(state, started=replace(state.started, splits=splits), flipped=state.flipped - gone)
+    return _measured_without(state, gone, {} if event.values is None else event.values)
+
+
+def _measured_without(state: RunState[S], gone: frozenset[str], values: Mapping[str, float]) -> RunState[S]:
+    """What was measured with these items is as if they had not been there; a verdict that was given stays."""
+    measured: Ledger[str, Measurement] = Ledger()
+    for skill, found in state.measured.items():
+        measured = measured.put(skill, found.without(gone, values.get(skill, found.value)))
+    standings = {}
+    for name, each in state.standings.items():
+        known = measured.get(each.stale_from or each.skill.hash)
+        score = each.score if known is None or each.score is None else known.stated
+        standings[name] = replace(_revalued(each, values), score=score)
+    partial = {
+        key: replace(begun, rows={item: row for item, row in begun.rows.items() if item not in gone})
+        for key, begun in state.partial.items()
+    }
+    rollouts = {place: _without(done, lambda row: row.item in gone) for place, done in state.rollouts.items()}
+    return replace(state, measured=measured, standings=standings, partial=partial, rollouts=rollouts)
 
 
 def without_items(items: tuple[str, ...], gone: tuple[str, ...]) -> tuple[str, ...]:

@@ -99,11 +99,12 @@ class Lineage:
 
 @define
 class _Growing:
-    """The lineage while it is read."""
+    """The lineage while it is read; `ordered` is the item that was ordered last to be retracted."""
 
     nodes: dict[str, Node] = field(factory=dict)
     held: dict[str, str] = field(factory=dict)
     forks: list[Branch] = field(factory=list)
+    ordered: tuple[str, ...] = ()
 
     @property
     def current(self) -> str:
@@ -139,8 +140,8 @@ def _forked(growing: _Growing, event: Event, seq: int) -> None:
 
 def _retracted(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, EvidenceRetracted)
-    # A retraction belongs to the fork that was made for it.
-    if growing.forks:
+    # A retraction belongs to the fork that was made for it; one that was ordered later does not.
+    if growing.forks and growing.ordered != event.items:
         last = growing.forks.pop()
         growing.forks.append(evolve(last, without=(*last.without, *event.items)))
 
@@ -217,6 +218,7 @@ def _noted(growing: _Growing, event: Event, seq: int) -> None:
 
 def _steered(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, RunSteered)
+    growing.ordered = (event.text,) if event.order == "retract" else ()
     if event.skill is None:
         return
     name = f"struck at event {seq}"

@@ -7,7 +7,7 @@ What only one way of training needs is the `program` part, which that program's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Generic, Literal, TypeVar
 
 from attrs import evolve as replace
@@ -88,6 +88,16 @@ class Drawn:
     place: str
     items: Mapping[str, Measured]
 
+    def without(self, items: Collection[str]) -> Drawn:
+        """The same over the other items."""
+        left = {item: outcome for item, outcome in self.items.items() if item not in items}
+        if len(left) == len(self.items):
+            return self
+        assert left
+        hard = sum(outcome.hard for outcome in left.values()) / len(left)
+        soft = sum(outcome.soft for outcome in left.values()) / len(left)
+        return replace(self, score=replace(self.score, hard=hard, soft=soft, measured=len(left)), items=left)
+
 
 @frozen(kw_only=True)
 class Measurement:
@@ -100,6 +110,12 @@ class Measurement:
     drawn: tuple[Drawn, ...]
     value: float | None
     fresh: Drawn | None = None
+
+    def without(self, items: Collection[str], value: float | None) -> Measurement:
+        """The same without what was measured of some items; `value` is what is left counts."""
+        drawn = tuple(each.without(items) for each in self.drawn)
+        fresh = None if self.fresh is None else self.fresh.without(items)
+        return Measurement(drawn=drawn, value=value, fresh=fresh)
 
     @property
     def score(self) -> Score:
@@ -187,7 +203,8 @@ class RunState(Generic[S_co]):
     Everything that is known of a run; equal for equal events.
 
     `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
-    that ever gave two results under one text. `exposure` says what training items have met, `wagers` what was bet on
+    that ever gave two results under one text; `misjudged` how many replies of the judge were of no use, by the slot of
+    the attempt that they are about. `exposure` says what training items have met, `wagers` what was bet on
     the certificate. `program` is None until the run has started.
     """
 
@@ -205,6 +222,7 @@ class RunState(Generic[S_co]):
     measured: Ledger[str, Measurement] = field(factory=Ledger)
     types: Mapping[str, str] = field(factory=dict)
     flipped: frozenset[str] = frozenset()
+    misjudged: Mapping[str, int] = field(factory=dict)
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
     looks: Looks = field(factory=Looks)

@@ -180,22 +180,25 @@ def _resumed(summary: Summary, event: RunResumed) -> Summary:
 
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
+    certifies, looks = still_wants(summary.certifies, event.overrides), summary.looks.forked()
+    return evolve(_revalued(summary, event.values), forked=event, certifies=certifies, looks=looks)
+
+
+def _retracted(summary: Summary, event: EvidenceRetracted) -> Summary:
+    summary = summary if event.values is None else _revalued(summary, event.values)
+    return evolve(summary, retracted=(*summary.retracted, event))
+
+
+def _revalued(summary: Summary, values: Mapping[str, float]) -> Summary:
+    """What was measured counts otherwise from here on."""
     current, best = (
-        evolve(place, value=event.values.get(place.skill, place.value)) for place in (summary.current, summary.best)
+        evolve(place, value=values.get(place.skill, place.value)) for place in (summary.current, summary.best)
     )
     evaluations = tuple(
-        evolve(line, value=event.values.get(line.skill, line.value)) if line.purpose == "selection" else line
+        evolve(line, value=values.get(line.skill, line.value)) if line.purpose == "selection" else line
         for line in summary.evaluations
     )
-    return evolve(
-        summary,
-        forked=event,
-        certifies=still_wants(summary.certifies, event.overrides),
-        looks=summary.looks.forked(),
-        current=current,
-        best=best,
-        evaluations=evaluations,
-    )
+    return evolve(summary, current=current, best=best, evaluations=evaluations)
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
@@ -395,7 +398,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     RunStarted: _started,
     RunResumed: _resumed,
     RunForked: _forked,
-    EvidenceRetracted: lambda summary, event: evolve(summary, retracted=(*summary.retracted, event)),
+    EvidenceRetracted: _retracted,
     TextsErased: lambda summary, event: evolve(summary, erased=(*summary.erased, event)),
     RunPaused: _paused,
     RunSteered: _steered,

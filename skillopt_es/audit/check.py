@@ -31,6 +31,7 @@ from skillopt_es.engine.differences import (
 from skillopt_es.engine.loop import Ports, perform
 from skillopt_es.engine.programs import Program, evolve, program_of
 from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.tasks import Rollouts, RunData, Unit, recorded_run
 from skillopt_es.events.catalog import (
     Event,
@@ -125,6 +126,7 @@ class _Walk:
     rollouts: int = 0
     erased: int = 0
     blind: Hashable = None
+    retracting: tuple[str, ...] = ()
 
     @property
     def program(self) -> Program[Any]:
@@ -249,6 +251,10 @@ class _Walk:
             assert current is not None
             if event.skill != without_line(current.skill, event.text):
                 return mismatch(recorded, "says that another text is left once the line is struck")
+        if isinstance(event, EvidenceRetracted):
+            values = None if event.place else values_without(event.items, self.state, self.run)
+            if event.values != values:
+                return mismatch(recorded, "says that what was measured counts otherwise without these items")
         self.coming.clear()  # a writer stopped, took over or was told something: what comes next is planned anew
         self._fold(event)
         if (isinstance(event, RunResumed) and event.overrides) or isinstance(event, RunSteered):
@@ -265,7 +271,8 @@ class _Walk:
         if isinstance(event, TextsErased):
             return True
         if isinstance(event, EvidenceRetracted):
-            return self.state.forked is not None and not self.program.under_way(self.state)
+            ordered = self.retracting == event.items and not event.place
+            return (ordered or self.state.forked is not None) and not self.program.under_way(self.state)
         if isinstance(event, RunSteered):
             return self.state.status == "running"
         outside = ("interrupt", "error", "handoff", "budget", "asked")
@@ -302,4 +309,5 @@ class _Walk:
 
     def _fold(self, event: Event) -> None:
         self.state = evolve(self.state, event)
+        self.retracting = (event.text,) if isinstance(event, RunSteered) and event.order == "retract" else ()
         self.events += 1

@@ -16,6 +16,7 @@ from attrs import define, evolve, field
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
 from skillopt_es.engine.programs import Judging, program_at
 from skillopt_es.engine.programs import evolve as after
+from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.tasks import Contest, RunData, mean_score, most_score
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -110,15 +111,21 @@ class _Walk:
                 return self._tried(seq, event)
             case SkillScored():
                 return self._added_up(seq, event)
-            case RunForked():
-                old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
-                return evolve(event, values=gate_values(self.other, self.texts, old, new))
+            case RunForked() | EvidenceRetracted(place=""):
+                return self._revalued(event)
             case CertificateWagered() | BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
             case CandidateGated() | StepSkipped(reason="too_large" | "untrusted_only"):
                 return self._gated(seq, event) if isinstance(event, CandidateGated) else self._was_refused(seq, event)
             case _:
                 return self._elsewhere(seq, event)
+
+    def _revalued(self, event: RunForked | EvidenceRetracted) -> Event:
+        """What measured skills count from here on, by the other rule."""
+        if isinstance(event, EvidenceRetracted):
+            return evolve(event, values=values_without(event.items, self.other, self._run))
+        old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
+        return evolve(event, values=gate_values(self.other, self.texts, old, new))
 
     def _tried(self, seq: int, event: RolloutCompleted) -> Event:
         """The result by the other grades."""

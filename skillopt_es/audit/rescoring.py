@@ -199,7 +199,15 @@ def _planned(
     place = Place(event.place)
     if place.epoch is not None and place.stage in (SLOW.previous, SLOW.current):
         seed = comparison_seed(run.config.train.seed, place.epoch)
-    unit = Unit(place=place, purpose=event.purpose, item=event.item, skill=skill, seed=seed)
+    asked = [number for call in event.calls if (number := Place(call.slot).question) is not None]
+    unit = Unit(
+        place=place,
+        purpose=event.purpose,
+        item=event.item,
+        skill=skill,
+        seed=seed,
+        judged=min(asked, default=1) - 1,
+    )
     return _Try(recorded.seq, event, unit, run)
 
 

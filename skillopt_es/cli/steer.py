@@ -48,6 +48,7 @@ def steer_command(
     strike LINE      take this line out of the current skill, after the open step
     take [HASH]      take the candidate that waits for its verdict, whatever the rule says
     refuse [HASH]    refuse it
+    retract ITEM     leave this item out, after the open step; what was made of it until then stays
 
     A steered run is a run like any other: `replay --check` derives all that follows from its orders.
     """

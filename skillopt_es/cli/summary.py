@@ -60,7 +60,9 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
         case "interrupt" | "asked":
             tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
         case _:
-            print_error(pause.message, f"when the cause is gone, {resume_hint(folder)}")
+            # What an error says to do was printed when it was raised.
+            first = f"{pause.hint}; " if pause.hint and pause.reason != "error" else "when the cause is gone, "
+            print_error(pause.message, f"{first}{resume_hint(folder)}")
 
 
 def resume_hint(folder: Path) -> str:

@@ -22,7 +22,7 @@ from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.programs import Asking, Consulted, Program, evolve, program_of
 from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
-from skillopt_es.engine.steering import NoOrders, Orders, event_of, is_due
+from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
 from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, RunData, Task, score
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
@@ -144,15 +144,16 @@ class Trainer:
                 if not is_due(asked, self.state):
                     continue
                 try:
-                    event = event_of(asked, self.state)
+                    events = events_of(asked, self.state, self._run)
                     if asked.settings:
                         self._limited(asked.settings)
                 except ConfigError as refused:
                     self._orders.refused(asked.name, f"{refused}{f'; {refused.hint}' if refused.hint else ''}")
                     continue
-                pause = RunPaused(reason="asked", message=f"{asked.by} asked for it: {asked.why}")
-                await self.append([event, pause] if asked.order == "pause" else [event])
+                await self.append(events)
                 await self.settled()
+                assert self.state.started is not None
+                self._run = replace(self._run, started=self.state.started)  # its splits may have lost an item
             self._orders.followed(asked.name)
 
     async def _perform(self, task: Task) -> None:

@@ -223,7 +223,7 @@ class _Target:
         self._known = known
         self._fields = fields
         self._turn = 0
-        self._judged = 0
+        self._judged = unit.judged
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
         self.acted = False

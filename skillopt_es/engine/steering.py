@@ -8,14 +8,15 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from attrs import field, frozen
 
 from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import RunSteered
+from skillopt_es.events.catalog import Event, EvidenceRetracted, RunPaused, RunSteered
 from skillopt_es.events.values import Json, Order, Setting
 from skillopt_es.projections.state import AnyState
 from skillopt_es.skill.pins import file_of, without_line
@@ -23,7 +24,11 @@ from skillopt_es.skill.pins import file_of, without_line
 LIMITS = ("budget.max_calls", "budget.max_tokens", "budget.max_cost", "budget.max_minutes")
 MOST_TEXT = 4000
 """Characters of a hint or a line."""
-_NEEDS_TEXT = frozenset({"hint", "pin", "unpin", "strike"})
+_NEEDS_TEXT = frozenset({"hint", "pin", "unpin", "strike", "retract"})
+_BETWEEN_STEPS = frozenset({"strike", "retract"})
+
+
+_BY_FORK = "`skillopt-es retract` makes a fork that never met it"
 
 
 class OrderRefused(ConfigError):
@@ -81,8 +86,8 @@ class NoOrders:
 
 
 def is_due(asked: Asked, state: AnyState) -> bool:
-    """Whether an order can be followed now; a line is struck between steps, for an open step has its text already."""
-    return asked.order != "strike" or not program_at(state).under_way(state)
+    """Whether an order can be followed now; an open step has its text and its items already."""
+    return asked.order not in _BETWEEN_STEPS or not program_at(state).under_way(state)
 
 
 def check_order(asked: Asked, state: AnyState) -> None:
@@ -114,6 +119,8 @@ def _check_of_its_kind(asked: Asked, state: AnyState) -> None:
             _check_limits(asked)
         case "take" | "refuse":
             _check_candidate(asked, state)
+        case "retract":
+            _check_item(asked.text, state)
         case _:
             pass
 
@@ -151,8 +158,49 @@ def _check_candidate(asked: Asked, state: AnyState) -> None:
         raise OrderRefused("the candidate was not run to its end, because it could no longer win: it has no score")
 
 
+def _check_item(item: str, state: AnyState) -> None:
+    """That the run goes on with the item, and can go on without it."""
+    assert state.started is not None
+    if state.stopped is not None or state.steps_done >= state.started.total_steps:
+        raise OrderRefused("the training has ended already; the final evaluation is under way", hint=_BY_FORK)
+    splits = state.started.splits
+    if item not in (*splits.train, *splits.val, *splits.test):
+        raise OrderRefused(f"the run has no item {item[:200]}, or goes on without it already")
+    if (item,) in (splits.train, splits.val):
+        raise OrderRefused(f"{item} is the only item of its split, and a run needs one")
+    drawn = [each for known in state.measured.values() for each in (*known.drawn, known.fresh) if each is not None]
+    if any(each.items.keys() == {item} for each in drawn):
+        raise OrderRefused(f"a skill was measured on {item} alone, and would have no score without it", hint=_BY_FORK)
+
+
+def events_of(asked: Asked, state: AnyState, run: RunData) -> tuple[Event, ...]:
+    """The events that an order becomes: itself, and what it brings about at once; raises OrderRefused."""
+    steered = event_of(asked, state)
+    match asked.order:
+        case "pause":
+            return (steered, RunPaused(reason="asked", message=f"{asked.by} asked for it: {asked.why}"))
+        case "retract":
+            values = values_without((asked.text,), state, run)
+            return (steered, EvidenceRetracted(items=(asked.text,), reason=asked.why, by=asked.by, values=values))
+        case _:
+            return (steered,)
+
+
+def values_without(items: Collection[str], state: AnyState, run: RunData) -> dict[str, float] | None:
+    """What each skill counts (by its hash) that was measured with these items, by its other results; None for none."""
+    found = {}
+    for skill, known in state.measured.items():
+        left = known.without(items, known.value)
+        if known.value is not None and left != known:
+            before, after = (run.worth(each.stated.hard, each.stated.soft) for each in (known, left))
+            # What the text itself adds, which only its value says here, stays.
+            bonus = known.value - before if run.config.evaluation.use_semantic_density else 0.0
+            found[skill] = after + bonus
+    return found or None
+
+
 def event_of(asked: Asked, state: AnyState) -> RunSteered:
-    """The event that an order becomes; raises OrderRefused."""
+    """The event that states an order; raises OrderRefused."""
     check_order(asked, state)
     assert state.current is not None
     text = asked.text

@@ -23,7 +23,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, RunStarted, SkillScored
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
-from skillopt_es.events.values import Batch, Json, Measured, Outcome, Purpose, Role, Score, SkillTree, Split
+from skillopt_es.events.values import UNREADABLE, Batch, Json, Measured, Outcome, Purpose, Role, Score, SkillTree, Split
 from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
 from skillopt_es.skill.density import semantic_density
 
@@ -119,13 +119,18 @@ class Evaluation:
 
 @frozen(kw_only=True)
 class Unit:
-    """One item to be tried under one skill; what is drawn for it is drawn from the seed."""
+    """
+    One item to be tried under one skill; what is drawn for it is drawn from the seed.
+
+    The first `judged` questions to the judge about its answer were of no use, and are not put again.
+    """
 
     place: Place = field(converter=Place)
     purpose: Purpose
     item: str
     skill: SkillTree
     seed: int
+    judged: int = 0
 
 
 @frozen
@@ -210,15 +215,20 @@ def missing(state: AnyState, evaluation: Evaluation) -> list[Unit]:
         return []
     done = rows_of(state, evaluation)
     return units_of(
-        evaluation, [item for item in evaluation.items if item not in done and item not in evaluation.carried]
+        state, evaluation, [item for item in evaluation.items if item not in done and item not in evaluation.carried]
     )
 
 
-def units_of(evaluation: Evaluation, items: Sequence[str]) -> list[Unit]:
+def units_of(state: AnyState, evaluation: Evaluation, items: Sequence[str]) -> list[Unit]:
     """These items of an evaluation, to be tried."""
     return [
         Unit(
-            place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
+            place=evaluation.place,
+            purpose=evaluation.purpose,
+            item=item,
+            skill=evaluation.skill,
+            seed=evaluation.seed,
+            judged=state.misjudged.get(evaluation.place.of_item(item), 0),
         )
         for item in items
     ]
@@ -329,6 +339,12 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     )
 
 
+_ASKED_ANEW = (
+    "look at what the judge replied; each resume asks it anew about these items, and with `--set "
+    "rollout.max_failed_share=N` a run goes on where a larger share of them has no grade"
+)
+
+
 def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutCompleted], total: Score) -> RunPaused:
     kinds: dict[str, int] = {}
     example = ""
@@ -343,6 +359,7 @@ def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutComplete
         reason="unmeasured",
         message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
         f"({what}); first, {example}",
+        hint=_ASKED_ANEW if UNREADABLE in kinds else "",
     )
 
 

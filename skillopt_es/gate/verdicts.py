@@ -156,7 +156,7 @@ def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluatio
         return AddUp(evaluation)
     if whole and cannot_win(rule, current, candidate, _begun({**before, **here}), evaluation.items, run.worth):
         return AddUp(evolve(evaluation, stopped=True))
-    return Rollouts(tuple(units_of(evaluation, waiting)))
+    return Rollouts(tuple(units_of(state, evaluation, waiting)))
 
 
 def too_large(run: RunData, skill: SkillTree) -> str:

@@ -341,6 +341,7 @@ _ORDERS: Mapping[Order, str] = {
     "strike": "a line struck",
     "take": "the candidate is taken by hand",
     "refuse": "the candidate is refused by hand",
+    "retract": "an item retracted",
 }
 
 

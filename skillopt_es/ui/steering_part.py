@@ -16,6 +16,7 @@ _TEXTS: Mapping[Order, tuple[str, str]] = {
     "pin": ("Pin a line", "one whole line of the skill, as it stands there"),
     "unpin": ("Unpin a line", "the line"),
     "strike": ("Strike a line", "one whole line of the current skill"),
+    "retract": ("Leave an item out", "its name, as on Items"),
 }
 _PLAIN: Mapping[Order, str] = {
     "pause": "Pause",
@@ -23,6 +24,11 @@ _PLAIN: Mapping[Order, str] = {
     "take": "Take the candidate that waits",
     "refuse": "Refuse the candidate that waits",
 }
+_WHY = "for those who read the log"
+_RETRACTED = (
+    "From the end of the open step on, nothing tries it and no score counts it. What was made of it until then stays: "
+    "`skillopt-es retract` lists that, and makes a fork that never met the item."
+)
 _LIMITS = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "money", "max_minutes": "minutes"}
 
 
@@ -64,8 +70,21 @@ def _order(facts: Facts, visit: Visit, order: Order, words: str, *, hint: str = 
         fields.append(_field("Text", "text", hint, required=True))
     if limits:
         fields += [_field(f"At most, {what}", name, "as it is") for name, what in _LIMITS.items()]
-    fields.append(_field("Why", "why", "for those who read the log", required=True))
+    fields.append(_field("Why", "why", _WHY, required=True))
     return fold(words, _form(facts, visit, "steer", words, *fields))
+
+
+def retract_form(facts: Facts, visit: Visit, item: str) -> Html | None:
+    """The order that leaves an item out of a run that is open; nothing where it cannot be given."""
+    started = facts.started
+    if not visit.may_act or started is None or facts.summary.completed is not None:
+        return None
+    known = (*started.splits.train, *started.splits.val, *started.splits.test)
+    gone = {each for event in facts.summary.retracted if not event.place for each in event.items}
+    if "retract" not in program_of(started).heeds or item in gone or item not in known:
+        return None
+    fields = [*hidden({"order": "retract", "text": item}), _field("Why", "why", _WHY, required=True)]
+    return fold("Leave this item out", _form(facts, visit, "steer", "Leave it out", *fields), note(_RETRACTED))
 
 
 def _fork(facts: Facts, visit: Visit) -> Html:

@@ -135,3 +135,61 @@ def test_the_noise_of_a_judge_that_wavers_is_told(folder: Path, cli: Cli) -> Non
     last = [check for check in checks if check["name"] == "judge"][-1]
     assert last["status"] == "warning", checks
     assert "set evaluation.judge_noise: 0." in last["fix"]
+
+
+def test_a_judge_that_nobody_can_read_is_asked_anew_when_the_run_is_resumed(folder: Path, cli: Cli) -> None:
+    """At slots of their own: what it said before stays recorded, and the target is not asked again."""
+    asked: list[str] = []
+
+    def target(request: so.ChatRequest) -> str:
+        asked.append(request.slot)
+        return echo(request)
+
+    def mumbling(request: so.ChatRequest) -> str:
+        return "hm"
+
+    def strict(request: so.ChatRequest) -> str:
+        given = json.loads(request.messages[1].content)
+        return json.dumps({"reasoning": "", "points": {"right": 4 * (given["answer"] == given["reference"])}})
+
+    paused = so.train(CONFIG, name="hm", target=target, judge=mumbling)
+    assert paused.status == "paused"
+    assert so.resume("hm", target=target, judge=mumbling).status == "paused"
+    done = so.resume("hm", target=target, judge=strict)
+    assert done.status == "completed"
+    assert len(asked) == len(set(asked))
+    rows = [each.event for each in done.events(["RolloutCompleted"])]
+    first = [each for each in rows if isinstance(each, RolloutCompleted) and each.item == rows[0].item]  # type: ignore[attr-defined]
+    judged = [[call.slot.rpartition("/")[2] for call in each.calls[1:]] for each in first[:3]]
+    assert judged == [["judge-1", "judge-2"], ["judge-3", "judge-4"], ["judge-5"]]
+    assert [each.failure for each in first[:2]] == ["unreadable"] * 2
+    assert cli("replay", "hm", "--check").code == 0
+    assert cli("rescore", "hm", "--set", "env.pass_score=0.1").code == 0
+
+
+def test_a_run_goes_on_without_the_grades_that_nobody_can_read(folder: Path, cli: Cli) -> None:
+    """Where the user says so; the pause tells how."""
+
+    def sometimes(request: so.ChatRequest) -> str:
+        return "hm" if "say 3" in request.messages[1].content else '{"points": {"right": 4}}'
+
+    so.train(CONFIG, name="hm", target=echo, judge=sometimes)
+    paused = cli("status", "hm")
+    assert "each resume asks it anew" in paused.out + paused.err
+    assert "rollout.max_failed_share=N" in paused.out + paused.err
+    done = so.resume("hm", target=echo, judge=sometimes, settings={"rollout.max_failed_share": 1})
+    assert done.status == "completed"
+
+
+def test_an_evaluation_asks_a_judge_anew_that_nobody_could_read(folder: Path) -> None:
+    """As a training run does."""
+    said = ["hm", '{"points": {"right": 4}}']
+    Path("SKILL.md").write_text("Answer.", encoding="utf-8")
+
+    def scored() -> int:
+        found = so.evaluate(Path("SKILL.md"), CONFIG, splits=["val"], target=echo, judge=lambda request: said[0])
+        return found.results[0].score.measured
+
+    assert scored() == 0
+    del said[0]
+    assert scored() == 1

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
+from attrs import evolve as replace
+from support.audits import regated
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
+from support.tamper import rewritten, seqs_of
 
 from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.check import check
+from skillopt_es.engine.programs import hand_over
 from skillopt_es.engine.steering import LIMITS, Asked, OrderRefused, check_order, event_of
 from skillopt_es.engine.tasks import Task
 from skillopt_es.events.catalog import (
@@ -19,17 +23,22 @@ from skillopt_es.events.catalog import (
     CandidateGated,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     PatchProposed,
+    RolloutCompleted,
     RunPaused,
     RunSteered,
+    SkillScored,
     TrainingStopped,
 )
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Json, Order
+from skillopt_es.events.values import Json, Measured, Order
 from skillopt_es.ports import ChatRequest
+from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.projections.lineage import TYPES, lineage
 from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.summary import summarize
 from skillopt_es.runs.inbox import Inbox, leave
 from skillopt_es.sessions.session import read_state, resume, start
 
@@ -233,6 +242,68 @@ def test_a_changed_order_no_longer_leads_to_its_text(tmp_path: Path) -> None:
     assert event.skill != state.current.skill if state.current else False
 
 
+@pytest.mark.parametrize("program", ["classic", "search"])
+@pytest.mark.parametrize("item", ["t0", "v3", "x1"])
+def test_an_item_is_left_out_from_the_end_of_the_open_step_on(tmp_path: Path, program: str, item: str) -> None:
+    """No later try, group, comparison or sum has it, and what was measured with it counts what the others say."""
+    folder = tmp_path / "run"
+    settings = ["train.num_epochs=2", "train.batch_size=4", f"train.program={program}"]
+    began = Person(folder, lambda event, _: isinstance(event, PatchProposed), "retract", lambda state: item)
+    state = trained(folder, began, settings=settings)
+    assert state.status == "completed"
+    made = events(folder)
+    [at] = [number for number, event in enumerate(made) if isinstance(event, EvidenceRetracted)]
+    order, retraction = made[at - 1], made[at]
+    assert isinstance(order, RunSteered)
+    assert isinstance(retraction, EvidenceRetracted)
+    assert (order.order, order.text, order.by, order.why) == ("retract", item, "anna", "a test")
+    assert (retraction.items, retraction.by, retraction.reason) == ((item,), "anna", "a test")
+    assert not any(isinstance(event, RolloutCompleted) and event.item == item for event in made[at:])
+    assert bool(retraction.values) == item.startswith("v")
+    if retraction.values:
+        scored = next(event for event in made if isinstance(event, SkillScored) and event.purpose == "selection")
+        first = [event for event in made[:at] if isinstance(event, RolloutCompleted) and event.place == scored.place]
+        left = [event.outcome.hard for event in first if isinstance(event.outcome, Measured) and event.item != item]
+        assert retraction.values[scored.skill] == pytest.approx(sum(left) / len(left))
+        assert all(item not in drawn.items for known in state.measured.values() for drawn in known.drawn)
+        with EventLog.open(folder) as log:
+            summary = summarize(recorded.event for recorded in log.read())
+        assert state.best is not None
+        assert summary.best.value == state.best.value
+    assert derives(folder)
+    assert not any(verdict.changed for verdict in regated(folder).verdicts)
+
+
+def test_values_that_do_not_follow_from_what_is_left_are_told(tmp_path: Path) -> None:
+    """Nobody but the results says what a skill counts without an item."""
+    folder = tmp_path / "run"
+    trained(folder, Person(folder, after_step(1), "retract", lambda state: "v3"))
+    [seq] = seqs_of(folder, EvidenceRetracted)
+    assert derives(folder)
+
+    def otherwise(event: Event) -> Event:
+        assert isinstance(event, EvidenceRetracted)
+        assert event.values
+        return replace(event, values=dict.fromkeys(event.values, 0.875))
+
+    assert not derives(rewritten(folder, tmp_path / "changed", seq, otherwise))
+    assert not derives(rewritten(folder, tmp_path / "alone", seq - 1, lambda event: None))
+
+
+def test_a_program_that_knows_its_items_by_the_splits_alone_goes_on_without_one(tmp_path: Path) -> None:
+    """It needs no handler of its own: what it plans from has lost the item."""
+    name = f"plain-{tmp_path.name}"
+    hand_over(replace(CLASSIC, name=name, evolve={kind: each for kind, each in CLASSIC.evolve.items()
+                                                  if kind is not EvidenceRetracted}))  # fmt: skip
+    folder = tmp_path / "run"
+    person = Person(folder, after_step(3), "retract", lambda state: "v3")
+    state = trained(folder, person, settings=["train.num_epochs=2", f"train.program={name}"])
+    assert state.status == "completed"
+    assert state.started is not None
+    assert "v3" not in state.started.splits.val
+    assert derives(folder)
+
+
 def _paused(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     trained(folder, Person(folder, after_step(2), "pause"))
@@ -264,6 +335,8 @@ def test_what_cannot_be_done_is_refused_with_the_reason(tmp_path: Path) -> None:
         (_asked("budget", settings={"train.seed": 1}), "no limit of a budget"),
         (_asked("budget", settings={LIMITS[0]: -1}), "above 0"),
         (_asked("budget", settings={LIMITS[0]: True}), "above 0"),
+        (_asked("retract"), "needs a text"),
+        (_asked("retract", "nobody"), "no item nobody"),
     ):
         with pytest.raises(OrderRefused, match=why):
             check_order(asked, state)

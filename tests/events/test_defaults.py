@@ -35,7 +35,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     },
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
     "RunForked": {"overrides": ()},
-    "EvidenceRetracted": {"place": ""},
+    "EvidenceRetracted": {"place": "", "values": None},
     "TextsErased": {"place": ""},
     "RunPaused": {"hint": "", "key": ""},
     "RunSteered": {"text": "", "settings": (), "skill": None},

@@ -42,6 +42,18 @@ def test_an_order_waits_in_the_inbox_with_who_and_why(there: Asking) -> None:
     assert (asked.order, asked.text, asked.why, asked.by) == ("hint", "ferns are plants", "seen it", "anna")
 
 
+def test_an_item_is_left_out_from_its_own_page(there: Asking) -> None:
+    """Only where that can be ordered, and only by those who may."""
+    page = there.get("/run/run/item?item=v3", signed_in=True).text
+    assert "Leave this item out" in page
+    assert "Leave this item out" not in there.get("/run/run/item?item=v3").text
+    answer = there.post("/run/run/steer", {"order": "retract", "text": "v3", "why": "wrong label"})
+    assert answer.status_code == 303
+    assert [asked.text for asked in Inbox(there.directory / "run").waiting()] == ["v3"]
+    refused = there.post("/run/run/steer", {"order": "retract", "text": "<b>v99</b>", "why": "x"})
+    assert "no item &lt;b&gt;v99" in refused.text
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [

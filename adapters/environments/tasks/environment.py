@@ -118,7 +118,7 @@ class Tasks:
         try:
             verdict = await item.grade(Attempt(answer, ask, tuple(_steps(records, reply)), _reported(reply)))
         except GraderError as error:
-            return _ungraded(item, answer, records, str(error))
+            return _ungraded(item, answer, records, error)
         if tag and tagged is None and verdict.hard < 1:
             note = f"the answer is not inside <{tag}> tags" + (f"; {verdict.note}" if verdict.note else "")
             verdict = Verdict(verdict.hard, verdict.soft, note, "format")
@@ -166,13 +166,14 @@ def _episode(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], v
     )
 
 
-def _ungraded(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], why: str) -> Episode:
+def _ungraded(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], error: GraderError) -> Episode:
+    why = str(error)
     feedback = f"[EVALUATION RESULT]\nThe {item.grader} grader gave no grade: {why}"
     return Episode(
-        outcome=Failed("grader", why),
+        outcome=Failed(error.code, why),
         task=item.task,
         records=(*records, TrajectoryRecord("feedback", feedback)),
-        failure="grader",
+        failure=error.code,
         detail=why,
         prediction=answer,
     )

@@ -168,7 +168,7 @@ class _Several:
         try:
             return await grader(attempt)
         except GraderError as error:
-            raise GraderError(f"{name}: {error}") from error
+            raise GraderError(f"{name}: {error}", code=error.code) from error
 
 
 async def _reported(attempt: Attempt) -> Verdict:

@@ -25,7 +25,7 @@ from skillopt_es.adapters.environments.tasks.rubrics import (
 )
 from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError, Verdict
 from skillopt_es.adapters.environments.text import shorten
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import UNREADABLE, Json
 from skillopt_es.ports import AsksJudge, CallFailed, Message
 
 _TRIES = 2
@@ -69,21 +69,20 @@ class JudgeGrader:
         ask = attempt.ask
         if not isinstance(ask, AsksJudge):
             raise GraderError("nobody is there to judge")
-        asked, why = list(messages), ""
+        asked, why, room = list(messages), "", self.max_tokens
         for _ in range(_TRIES):
             try:
-                reply = await ask.judge(asked, max_tokens=self.max_tokens, schema=self.schema)
+                reply = await ask.judge(asked, max_tokens=room, schema=self.schema)
             except CallFailed as failure:
                 raise GraderError(f"the judge gave no answer ({failure.kind}): {failure.message}") from failure
             try:
                 return read(reply.text, self.criteria)
             except ValueError as error:
-                why = "it was cut off" if reply.finish == "length" else str(error)
+                cut = reply.finish == "length"
+                why, room = ("it was cut off", 2 * room) if cut else (str(error), room)
                 said = [Message("assistant", reply.text)] if reply.text else []
                 asked = [*messages, *said, Message("user", f"That cannot be read: {why}. Reply with the JSON alone.")]
-        raise GraderError(
-            f"the judge's reply cannot be read (it is recorded, so only a new run asks again): {shorten(why, 300)}"
-        )
+        raise GraderError(f"the judge's reply cannot be read: {shorten(why, 300)}", code=UNREADABLE)
 
 
 def judge_of(raw: RawItem, options: TaskOptions, rubric: tuple[Criterion, ...]) -> JudgeGrader:

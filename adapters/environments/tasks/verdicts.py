@@ -27,7 +27,11 @@ class Verdict:
 
 
 class GraderError(Exception):
-    """The grader gave no grade: this says nothing about the answer."""
+    """The grader gave no grade: this says nothing about the answer. `code` names the failure."""
+
+    def __init__(self, message: str, *, code: str = "grader") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @frozen

@@ -112,7 +112,9 @@ class Scoring:
         texts: list[str] = []
         graded: dict[str, RolloutCompleted] = {}
         async for emission in run_rollouts(
-            Rollouts(tuple(units_of(measured, measured.items))), self._run, evolve(self._rollouts, calls=calls)
+            Rollouts(tuple(units_of(self._trainer.state, measured, measured.items))),
+            self._run,
+            evolve(self._rollouts, calls=calls),
         ):
             graded |= {event.item: event for event in emission.events if isinstance(event, RolloutCompleted)}
             texts += emission.texts
@@ -126,7 +128,7 @@ class Scoring:
 
     async def _tried(self, evaluation: Evaluation, progress: Progress) -> tuple[list[RolloutCompleted], list[str]]:
         """Every item's row; the journal answers what was asked before."""
-        units = tuple(units_of(evaluation, evaluation.items))
+        units = tuple(units_of(self._trainer.state, evaluation, evaluation.items))
         rows: list[RolloutCompleted] = []
         texts: list[str] = []
         async for emission in run_rollouts(Rollouts(units), self._run, self._rollouts):

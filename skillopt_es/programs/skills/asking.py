@@ -10,7 +10,7 @@ from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question
+from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question, steering_section
 from skillopt_es.programs.skills.planner import EditJob
 from skillopt_es.programs.skills.state import Refused, SkillsState, where_of
 from skillopt_es.replies.answers import PatchReply
@@ -71,6 +71,7 @@ def _request(group: Minibatch, state: SkillsState, run: RunData, evidence: Recor
             listing_section(tree),
             refused_section(state.program.refused.get(group.viewed, ())),
             guide_section(run.started.guide),
+            steering_section(state.steering),
             f"## {title} trajectories ({len(texts)}), with {opened} open\n" + "\n\n".join(texts),
             f"At most {run.config.optimizer.learning_rate} edits.",
         ),

@@ -9,7 +9,7 @@ from skillopt_es.engine.rollout import RecordedTexts, fenced, shortened
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question
+from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question, steering_section
 from skillopt_es.programs.skills.asking import listing_section, open_section, refused_section
 from skillopt_es.programs.skills.planner import ManageJob
 from skillopt_es.programs.skills.state import WHOLE, Sighting, SkillsState, where_of
@@ -55,6 +55,7 @@ def _request(job: ManageJob, state: SkillsState, run: RunData) -> ChatRequest:
             refused_section(state.program.refused.get(WHOLE, ())),
             _gone_section(state),
             guide_section(run.started.guide),
+            steering_section(state.steering),
             f"At most {run.config.skills.most_changes} changes.",
         ),
         schema=CHANGES_SCHEMA,

@@ -289,5 +289,6 @@ SKILLS: Program[Skills] = Program(
     steps=_steps,
     plan=plan_of,
     kind_of=kind_of,
+    heeds=frozenset({"pause", "budget", "stop", "hint", "retract"}),
     trains_folder=True,
 )

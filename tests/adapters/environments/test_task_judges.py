@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_asked_for_once_more(tmp_path: Path, reply: str) 
     assert "cannot be read" in target.questions[1][-1].content
     broken, _ = judged(tmp_path, reply, reply)
     assert isinstance(broken.outcome, Failed)
-    assert broken.failure == "grader"
+    assert broken.failure == "unreadable"
 
 
 @pytest.mark.parametrize("kind", ["timeout", "empty", "server"])
