@@ -135,7 +135,7 @@ def placed_tasks(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], st
         others = {name: value for name, value in row.items() if name not in (*chosen.values(), *task)}
         whole = {**task, **{key: value for key, value in others.items() if value is not None}}
         tasks.append((where, settled(whole, stem, number)))
-    said = ", ".join(f"{ours} from {theirs}" for ours, theirs in chosen.items() if ours != theirs)
+    said = ", ".join(f"{ours} from {chosen[ours]}" for ours in USUAL if chosen.get(ours, ours) != ours)
     return Placed(tasks=tuple(tasks), left=tuple(left), notes=(said,) if said else ())
 
 
