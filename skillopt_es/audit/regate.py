@@ -36,8 +36,8 @@ from skillopt_es.events.catalog import (
     skills_in,
 )
 from skillopt_es.events.values import Outcome, SkillTree
+from skillopt_es.gate.comparing import MoreDraws
 from skillopt_es.gate.forks import gate_values
-from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.verdicts import (
     candidate_contest,
     candidate_gated,

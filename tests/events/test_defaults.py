@@ -122,6 +122,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "current_draws": 1,
         "error": None,
         "exact": True,
+        "again": (),
     },
     "Score": {"unmeasured": 0},
     "SkillTree": {"main": "SKILL.md"},
