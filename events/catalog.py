@@ -23,6 +23,7 @@ from skillopt_es.events.values import (
     Draft,
     Edit,
     EditReport,
+    Effect,
     FailurePattern,
     GateVerdict,
     ImportedBatch,
@@ -349,7 +350,7 @@ class LearningRateChosen(Event):
 
 @frozen(kw_only=True)
 class TriesPlanned(Event):
-    """Which training items are tried next to tell what a step's edits are worth, each under which text."""
+    """Which items are tried next to tell what a step's edits are worth, each under which text."""
 
     step: int
     tries: tuple[Tries, ...]
@@ -360,7 +361,8 @@ class EditsRanked(Event):
     """
     The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached.
 
-    Where edits were tried alone, `credits` say what each has earned.
+    Where edits were tried alone, `credits` say what each has earned. Where all of them were refused `together`, by that
+    verdict, `effects` say what each was found to do.
     """
 
     step: int
@@ -372,6 +374,8 @@ class EditsRanked(Event):
     failed: str = ""
     calls: tuple[CallRef, ...] = ()
     credits: tuple[Credit, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    together: GateVerdict | None = None
 
 
 @frozen(kw_only=True)
@@ -407,13 +411,18 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """The candidate met the current skill on the validation items, and this is the verdict."""
+    """
+    The candidate met the current skill on the validation items, and this is the verdict.
+
+    `against` are the items for whose sake a candidate was refused that the rule would have taken.
+    """
 
     VERSION: ClassVar[int] = 2
 
     step: int
     candidate: str
     verdict: GateVerdict
+    against: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

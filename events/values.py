@@ -26,7 +26,9 @@ Stage = Literal[
     "probe",
     "judge",
 ]
-Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
+Purpose = Literal["train", "selection", "parts", "slow_previous", "slow_current", "test"]
+HELD_OUT: frozenset[Purpose] = frozenset({"selection", "parts", "test"})
+"""What results are for that no optimizer may see."""
 Split = Literal["train", "val", "test"]
 EditOp = Literal[
     "append",
@@ -417,11 +419,25 @@ class Minibatch:
 
 @frozen
 class Tries:
-    """Training items that are to be tried at a place of a step, for its `draw`-th time."""
+    """
+    Items that are to be tried at a place of a step, for its `draw`-th time.
+
+    With `edits` the text is the current one with these of the candidate's alone.
+    """
 
     place: str
     items: tuple[str, ...]
     draw: int = 1
+    edits: tuple[str, ...] = ()
+
+
+@frozen
+class Effect:
+    """By how much edits that belong together were found to move an item that notices them, and how many do."""
+
+    edits: tuple[str, ...]
+    effect: float = field(validator=_finite)
+    items: int
 
 
 @frozen

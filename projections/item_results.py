@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Literal
 
 from attrs import field, frozen
@@ -18,6 +19,7 @@ from skillopt_es.events.catalog import (
     names_of,
 )
 from skillopt_es.events.places import Place
+from skillopt_es.events.results import Result
 from skillopt_es.events.values import Outcome, Proposal, SplitIds
 from skillopt_es.projections.chains import CHAIN_TYPES, ChainBuilder, Seen
 from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
@@ -42,31 +44,34 @@ class ItemResults:
     at: Mapping[str, Mapping[str, Outcome]] = field(factory=dict)
 
 
-def item_results(records: Iterable[Recorded]) -> ItemResults:
-    """All results of single items; from all events, or RolloutCompleted alone."""
+def item_results(found: Iterable[Result]) -> ItemResults:
+    """All of these results of single items, in their order."""
     validation: dict[str, dict[str, tuple[Outcome, ...]]] = {}
     test: dict[str, dict[str, tuple[Outcome, ...]]] = {}
     train: dict[int, dict[str, tuple[Outcome, ...]]] = {}
     types: dict[str, str] = {}
     at: dict[str, dict[str, Outcome]] = {}
-    for recorded in records:
-        event = recorded.event
-        if not isinstance(event, RolloutCompleted):
-            continue
-        step = Place(event.place).step
-        if event.purpose == "selection":
-            of = validation.setdefault(event.skill, {})
-        elif event.purpose == "test":
-            of = test.setdefault(event.skill, {})
-        elif event.purpose == "train" and step is not None:
+    for result in found:
+        item, purpose = result.item, result.purpose
+        if purpose == "selection":
+            of = validation.setdefault(result.skill, {})
+        elif purpose == "test":
+            of = test.setdefault(result.skill, {})
+        elif purpose == "train" and (step := _step_of(result.place)) is not None:
             of = train.setdefault(step, {})
         else:
             continue
-        types[event.item] = event.task_type
-        if event.purpose != "train":
-            at.setdefault(event.place, {})[event.item] = event.outcome
-        of[event.item] = (*of.get(event.item, ()), event.outcome)
+        types[item] = result.task_type
+        if purpose != "train":
+            at.setdefault(result.place, {})[item] = result.outcome
+        of[item] = (*of.get(item, ()), result.outcome)
     return ItemResults(validation=validation, test=test, train=train, types=types, at=at)
+
+
+@lru_cache(maxsize=1024)
+def _step_of(place: str) -> int | None:
+    """The step of a place; remembered, for many results in a row have the same."""
+    return Place(place).step
 
 
 def families_of(types: Mapping[str, str]) -> dict[str, str]:

@@ -1,218 +1,46 @@
 """
 A workbench: one open environment in a process elsewhere, at which one attempt after another is made.
 
-An attempt travels as a value: a lease (its place in the run, a digest of what is to be done, and which try of it this
-is), an item's id, the skill and a seed. It is a conversation: the worker says what the attempt asks the target, the
-writer answers, until the worker says what came of it. A worker has no key, asks no model and decides nothing.
+A worker has no key, asks no model and decides nothing: it says what its attempt asks, and goes on with the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import importlib
 import tempfile
-from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Unpack
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
+from skillopt_es.adapters.executors.travels import (
+    Abandon,
+    Answer,
+    Answered,
+    Broke,
+    Escaped,
+    FailedCall,
+    Finished,
+    LetGo,
+    Line,
+    LineClosed,
+    Pack,
+    Place,
+    Question,
+    Report,
+    Said,
+    Thrown,
+    Unit,
+    code_digest,
+    entry_of,
+)
 from skillopt_es.errors import SkillOptError
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.ports import (
-    AskOptions,
-    CallFailed,
-    ChatReply,
-    DataSettings,
-    Environment,
-    EnvironmentSettings,
-    Episode,
-    FailureKind,
-    Item,
-    Message,
-    Try,
-)
+from skillopt_es.ports import AskOptions, CallFailed, ChatReply, Environment, EnvironmentSettings, Item, Message
 
-_ENVIRONMENTS = "skillopt_es.environments"
 _US = "skillopt-es"
-
-
-# --- what travels ----------------------------------------------------------------------------------------------------
-
-
-@frozen(kw_only=True)
-class Lease:
-    """Who may work on what: a place in the run, a digest of the work, and which try of it this is."""
-
-    slot: str
-    digest: str
-    attempt: int
-
-
-@frozen(kw_only=True)
-class Unit:
-    """One attempt to be made; its skill travels beside it."""
-
-    lease: Lease
-    item: str
-    seed: int
-
-
-@frozen(kw_only=True)
-class Question:
-    """What the attempt asks the target; `number` counts its questions. One with a `schema` is to the judge."""
-
-    number: int
-    messages: tuple[Message, ...]
-    options: AskOptions
-    schema: Mapping[str, Json] | None = None
-
-
-@frozen
-class Finished:
-    """The attempt's own result."""
-
-    episode: Episode
-
-
-@frozen
-class Escaped:
-    """What the answer to this question raised came out of the attempt."""
-
-    number: int
-
-
-@frozen
-class FailedCall:
-    """A `CallFailed` as a value."""
-
-    kind: FailureKind
-    message: str
-    status: int | None = None
-    request_id: str = ""
-    hint: str = ""
-    latency_ms: int = 0
-    tries: tuple[Try, ...] = ()
-    perhaps_request: bool = False
-    closed: bool = False
-
-    @classmethod
-    def of(cls, error: CallFailed) -> FailedCall:
-        """Everything that an error says."""
-        return cls(error.kind, error.message, error.status, error.request_id, error.hint, error.latency_ms, error.tries,
-                   error.perhaps_request, error.closed)  # fmt: skip
-
-    def error(self) -> CallFailed:
-        """The error again."""
-        return CallFailed(
-            self.kind,
-            self.message,
-            status=self.status,
-            request_id=self.request_id,
-            hint=self.hint,
-            latency_ms=self.latency_ms,
-            tries=self.tries,
-            perhaps_request=self.perhaps_request,
-            closed=self.closed,
-        )
-
-
-@frozen(kw_only=True)
-class Broke:
-    """The environment itself raised something: an error of ours with its hint, any other by its name."""
-
-    message: str
-    hint: str = ""
-    ours: bool = False
-
-
-@frozen
-class Thrown:
-    """The question had no answer, for a reason of the writer's own; `stops` as NotStarted does."""
-
-    stops: bool
-
-
-Said = Question | Finished | Escaped | FailedCall | Broke
-Answer = ChatReply | FailedCall | Thrown
-
-
-@frozen
-class Report:
-    """What a worker says next, about the attempt that it holds the lease of."""
-
-    lease: Lease
-    said: tuple[Said, ...]
-
-
-@frozen(kw_only=True)
-class Place:
-    """What a worker needs to open the environment, and what must be the same there as in the writer's process."""
-
-    software: str
-    code: str
-    settings: EnvironmentSettings
-    digests: Mapping[str, str]
-
-
-@frozen(kw_only=True)
-class Pack:
-    """The data's own files, for workers that do not see them where the writer does."""
-
-    files: Mapping[str, bytes] = field(repr=False)
-    is_folder: bool
-
-
-def place_of(software: str, settings: EnvironmentSettings, digests: Mapping[str, str]) -> Place:
-    """The place as the writer's process has it."""
-    return Place(software=software, code=code_digest(settings.name), settings=settings, digests=digests)
-
-
-def pack_of(data: DataSettings) -> Pack | None:
-    """The files of the data; None where an environment has none."""
-    path = Path(data.data_path or data.split_dir)
-    if not (data.data_path or data.split_dir) or not path.exists():
-        return None
-    if path.is_file():
-        return Pack(files={path.name: path.read_bytes()}, is_folder=False)
-    files = {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
-    return Pack(files=files, is_folder=True)
-
-
-def unit_digest(item: str, skill: str, seed: int, place: Place) -> str:
-    """What tells one piece of work from another: item, skill, seed, the environment's settings and its data."""
-    words = [
-        item,
-        skill,
-        str(seed),
-        place.software,
-        place.code,
-        repr(place.settings),
-        repr(sorted(place.digests.items())),
-    ]
-    return hashlib.sha256("\0".join(words).encode()).hexdigest()
-
-
-def code_digest(name: str) -> str:
-    """The digest of an environment's code as it is installed here, and of what it leans on."""
-    opener = _entry(name).load()
-    modules = {str(getattr(opener, "__module__", "")), "skillopt_es.ports", "skillopt_es.adapters.environments"}
-    found = hashlib.sha256()
-    for module in sorted(modules):
-        file = Path(str(importlib.import_module(module).__file__))
-        sources = file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
-        for source in sorted(sources):
-            found.update(source.name.encode() + b"\0" + source.read_bytes())
-    return found.hexdigest()
-
-
-def _entry(name: str) -> EntryPoint:
-    return next(point for point in entry_points(group=_ENVIRONMENTS) if point.name == name)
-
-
-# --- the worker's side -----------------------------------------------------------------------------------------------
 
 
 class Bench:
@@ -223,27 +51,42 @@ class Bench:
         self._environment: Environment | None = None
         self._items: Mapping[str, Item] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._skills: dict[str, SkillTree] = {}
         self._talk: _Talk | None = None
 
     def open(self) -> str:
         """Opens the environment and loads its data; why it must not be used, where that is so."""
         return self._other_software() or self._open()
 
-    async def begin(self, unit: Unit, skill: SkillTree) -> Report:
-        """Begins an attempt, in place of any other; what it says first."""
-        await self.abandon()
+    def learn(self, skill: SkillTree) -> None:
+        """A skill that attempts will be made under."""
+        self._skills[skill.hash] = skill
+
+    async def serve(self, line: Line) -> None:
+        """Makes the attempts that the writer asks for, until the line is closed."""
+        try:
+            while True:
+                match await line.hear():
+                    case Unit() as unit:
+                        await self._abandon()
+                        self._begin(unit, line)
+                    case Answered(lease, number, answer) if self._talk is not None and self._talk.unit.lease == lease:
+                        self._talk.hear(number, answer)
+                    case Abandon():
+                        await self._abandon()
+                        line.send(LetGo())
+        except LineClosed:
+            await self._abandon()
+
+    def _begin(self, unit: Unit, line: Line) -> None:
         assert self._environment is not None
-        self._talk = _Talk(self._environment, self._items[unit.item], unit, skill)
-        return await self._talk.next()
 
-    async def answer(self, lease: Lease, number: int, answer: Answer) -> Report:
-        """Hands on an answer; what the attempt says next. Of another attempt's nothing is said."""
-        if self._talk is None or self._talk.unit.lease != lease:
-            return Report(lease, ())
-        self._talk.hear(number, answer)
-        return await self._talk.next()
+        def say(said: Said) -> None:
+            line.send(Report(unit.lease, said))
 
-    async def abandon(self) -> None:
+        self._talk = _Talk(self._environment, self._items[unit.item], unit, self._skills[unit.skill], say)
+
+    async def _abandon(self) -> None:
         """Ends an attempt that nobody waits for."""
         if self._talk is not None:
             await self._talk.end()
@@ -251,7 +94,7 @@ class Bench:
 
     async def close(self) -> None:
         """Gives back what the environment has."""
-        await self.abandon()
+        await self._abandon()
         if self._environment is not None:
             await self._environment.aclose()
         if self._folder is not None:
@@ -273,7 +116,7 @@ class Bench:
     def _open(self) -> str:
         settings = self._settings()
         try:
-            self._environment = _entry(settings.name).load()(settings)
+            self._environment = entry_of(settings.name).load()(settings)
             assert self._environment is not None
             splits = self._environment.load()
         except SkillOptError as error:
@@ -333,24 +176,15 @@ class _Asks:
 class _Talk:
     """One attempt and what it says; questions are answered in any order."""
 
-    def __init__(self, environment: Environment, item: Item, unit: Unit, skill: SkillTree) -> None:
+    def __init__(
+        self, environment: Environment, item: Item, unit: Unit, skill: SkillTree, say: Callable[[Said], None]
+    ) -> None:
         self.unit = unit
-        self._said: list[Said] = []
+        self._say = say
         self._asked: dict[int, asyncio.Future[Answer]] = {}
         self._count = 0
         self._raised: dict[int, CallFailed] = {}
-        self._more = asyncio.Event()
         self._task = asyncio.create_task(self._attempt(environment, item, skill))
-
-    async def next(self) -> Report:
-        """What is said next: at once where another question waits for its answer, and else once there is something."""
-        if not self._said and not self._asked and not self._task.done():
-            await self._more.wait()
-        else:
-            await asyncio.sleep(0)
-        self._more.clear()
-        said, self._said = tuple(self._said), []
-        return Report(self.unit.lease, said)
 
     def hear(self, number: int, answer: Answer) -> None:
         """An answer from the writer."""
@@ -392,7 +226,3 @@ class _Talk:
             raise (_NoAnswerStop if answer.stops else _NoAnswer)(number)
         self._raised[number] = answer.error()
         raise self._raised[number]
-
-    def _say(self, said: Said) -> None:
-        self._said.append(said)
-        self._more.set()

@@ -11,24 +11,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Protocol
 
 from attrs import define, field
 
-from skillopt_es.adapters.executors.bench import (
+from skillopt_es.adapters.executors.travels import (
+    Abandon,
     Answer,
+    Answered,
     Broke,
+    End,
     Escaped,
     FailedCall,
     Finished,
     Lease,
+    LetGo,
     Place,
     Question,
     Report,
-    Said,
     Thrown,
+    Told,
     Unit,
+    place_digest,
     unit_digest,
 )
 from skillopt_es.errors import BackendError, SkillOptError
@@ -53,18 +58,18 @@ class WorkerRefused(Exception):
 
 
 class Worker(Protocol):
-    """One process elsewhere; its methods raise WorkerLost when it is gone, BackendError when all of them are."""
+    """One process elsewhere."""
 
-    async def begin(self, unit: Unit, skill: SkillTree) -> Report:
-        """Begins an attempt."""
+    async def knows(self, skill: SkillTree) -> None:
+        """Sees to it that the worker has this skill; raises WorkerLost, or BackendError when all of them are gone."""
         ...
 
-    async def answer(self, lease: Lease, number: int, answer: Answer) -> Report:
-        """Hands on an answer."""
+    def tell(self, told: Told) -> None:
+        """Tells it something; what no longer reaches it is lost, and `hear` says so."""
         ...
 
-    async def abandon(self) -> None:
-        """Ends the attempt that it makes."""
+    async def hear(self) -> object:
+        """What it says next; raises WorkerLost when it is gone, BackendError when all of them are."""
         ...
 
     def dismiss(self) -> None:
@@ -99,14 +104,14 @@ class Crew:
         most_deaths: int = _MOST_DEATHS,
     ) -> None:
         self.tally = Tally()
-        self._place, self._hire, self._size, self._stopping = place, hire, size, stopping
+        self._place, self._hire, self._size, self._stopping = place_digest(place), hire, size, stopping
         self._most_deaths = most_deaths
         self._free: deque[Worker] = deque()
+        self._waiting: deque[asyncio.Future[Worker]] = deque()
         self._all: list[Worker] = []
         self._hiring: set[asyncio.Task[None]] = set()
-        self._came = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
-        self._began = False
         self._false_starts = 0
 
     @property
@@ -122,7 +127,7 @@ class Crew:
             worker = await self._worker()
             tries += 1
             self.tally.attempts += 1
-            unit = Unit(lease=Lease(slot=slot, digest=digest, attempt=tries), item=item.id, seed=seed)
+            unit = Unit(Lease(slot, digest, tries), item.id, seed, skill.hash)
             try:
                 episode = await _Conversation(worker, unit, asking(), self.tally).through(skill)
             except WorkerLost as lost:
@@ -145,9 +150,10 @@ class Crew:
 
     async def close(self) -> None:
         """Sends everybody home."""
-        for task in self._hiring:
+        tasks = [*self._hiring, *([] if self._looking is None else [self._looking])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._hiring, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for worker in self._all:
             worker.dismiss()
         self._all.clear()
@@ -155,21 +161,38 @@ class Crew:
 
     async def _worker(self) -> Worker:
         """One that is free; waits for it, unless the run stops or nobody can be had."""
-        if not self._began:
-            self._began = True
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
             for _ in range(self._size):
                 self._seek()
+        if self._failure is not None:
+            raise self._failure
+        if self._stopping():
+            raise NotStarted
+        if self._free:
+            return self._free.popleft()
+        # Each is woken for a worker of its own: to wake all who wait each time would cost the square of their number.
+        waiting: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self._give_back(waiting.result())
+            raise
+
+    async def _look(self) -> None:
+        """Sends those away who wait for a worker when the run stops."""
         while True:
-            if self._failure is not None:
-                raise self._failure
-            if self._stopping():
-                raise NotStarted
-            if self._free:
-                return self._free.popleft()
-            self._came.clear()
-            waiting = asyncio.ensure_future(self._came.wait())
-            await asyncio.wait((waiting,), timeout=_LOOK_EVERY)
-            waiting.cancel()
+            await asyncio.sleep(_LOOK_EVERY)
+            if self._waiting and self._stopping():
+                self._send_away(NotStarted())
+
+    def _send_away(self, why: BaseException) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_exception(why)
 
     def _seek(self) -> None:
         task = asyncio.create_task(self._hired())
@@ -196,16 +219,22 @@ class Crew:
 
     def _fails(self, failure: Exception) -> None:
         self._failure = self._failure or failure
-        self._came.set()
+        self._send_away(self._failure)
 
     def _give_back(self, worker: Worker) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(worker)
+                return
         self._free.append(worker)
-        self._came.set()
 
     async def _freed(self, worker: Worker) -> None:
         """A worker whose attempt came to nothing for a reason of ours is free once it has let go of it."""
+        worker.tell(Abandon())
         try:
-            await worker.abandon()
+            while not isinstance(await worker.hear(), LetGo):
+                self.tally.late += 1
         except (WorkerLost, BackendError):
             self._replace(worker)
         else:
@@ -227,20 +256,21 @@ class _Conversation:
     ask: Ask
     tally: Tally
     raised: dict[int, BaseException] = field(factory=dict)
-    open: set[asyncio.Task[Report]] = field(factory=set)
+    open: set[asyncio.Task[None]] = field(factory=set)
 
     async def through(self, skill: SkillTree) -> Episode:
         """To its end. Calls that have begun when a worker dies are let finish: they are paid for, and recorded."""
         try:
-            ended = self._heard(await self.worker.begin(self.unit, skill))
-            while ended is None:
-                if not self.open:
-                    raise WorkerLost("a worker says nothing of its attempt", by_itself=False)
-                done, _ = await asyncio.wait(self.open, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    self.open.discard(task)
-                    ended = self._heard(task.result()) or ended
-            return self._came_to(ended)
+            await self.worker.knows(skill)
+            self.worker.tell(self.unit)
+            while True:
+                report = await self.worker.hear()
+                if not isinstance(report, Report) or report.lease != self.unit.lease:
+                    self.tally.late += 1
+                elif isinstance(report.said, Question):
+                    self._begin(self._answered(report.said))
+                else:
+                    return self._came_to(report.said)
         except asyncio.CancelledError:
             for task in self.open:
                 task.cancel()
@@ -248,21 +278,14 @@ class _Conversation:
         finally:
             await self._settled()
 
-    def _heard(self, report: Report) -> Said | None:
-        """Begins to answer what is asked; the attempt's end, once it is there."""
-        if report.lease != self.unit.lease:
-            self.tally.late += 1
-            return None
-        ended: Said | None = None
-        for said in report.said:
-            if isinstance(said, Question):
-                self.open.add(asyncio.create_task(self._answered(said)))
-            else:
-                ended = said
-        return ended
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self.open.add(task)
+        task.add_done_callback(self.open.discard)
 
-    async def _answered(self, question: Question) -> Report:
-        return await self.worker.answer(self.unit.lease, question.number, await self._answer(question))
+    async def _answered(self, question: Question) -> None:
+        answer = await self._answer(question)
+        self.worker.tell(Answered(self.unit.lease, question.number, answer))
 
     async def _answer(self, question: Question) -> Answer:
         try:
@@ -281,7 +304,7 @@ class _Conversation:
             self.raised[question.number] = error
             return Thrown(stops=not isinstance(error, Exception))
 
-    def _came_to(self, ended: Said) -> Episode:
+    def _came_to(self, ended: End) -> Episode:
         match ended:
             case Finished(episode):
                 return episode
@@ -291,16 +314,11 @@ class _Conversation:
                 raise ended.error()
             case Broke():
                 raise SkillOptError(ended.message, hint=ended.hint) if ended.ours else RuntimeError(ended.message)
-            case Question():
-                raise AssertionError("a question is no end")
 
     async def _settled(self) -> None:
         """Nothing of it goes on: its calls end by themselves, for whoever gives up now has paid for them."""
         while self.open:
-            done, self.open = await asyncio.wait(self.open)
-            for task in done:
-                if not task.cancelled():
-                    task.exception()  # looked at: that the worker is gone is known already
+            await asyncio.wait(self.open)
 
 
 def _not_measured(deaths: int) -> Episode:

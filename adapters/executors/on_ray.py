@@ -13,11 +13,12 @@ import socket
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from attrs import define, field
 
-from skillopt_es.adapters.executors.bench import Answer, Bench, Lease, Pack, Place, Report, Unit, pack_of, place_of
+from skillopt_es.adapters.executors.bench import Bench
 from skillopt_es.adapters.executors.crew import Crew, WorkerLost, WorkerRefused
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.adapters.executors.ray_cluster import (
@@ -30,6 +31,8 @@ from skillopt_es.adapters.executors.ray_cluster import (
     leave,
     no_room,
 )
+from skillopt_es.adapters.executors.travels import Line, LineClosed, Pack, Place, Told, pack_of, place_of
+from skillopt_es.adapters.executors.wire import Door, reach
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import AsyncCall, ExecutorSettings, Hands, Workplace
@@ -41,9 +44,11 @@ except ImportError:
     ray = None
 
 T = TypeVar("T")
+_Actor = Any  # Ray makes its class at run time
 _NO_ROOM_AFTER = 5  # looks in a row without a worker that has begun
 _HEAD_IS_LOST_AFTER = 3  # looks in a row; Ray itself ends our process after a minute without its head
 _NODE_DIED = "its node has died"
+_LAST_WORDS = 30.0  # seconds in which Ray says why a worker's line was closed
 
 
 def open_executor(settings: ExecutorSettings) -> RayExecutor:
@@ -116,19 +121,23 @@ class _Worker:
     async def begun(self) -> None:
         """Answers once the process is there."""
 
-    async def begin(self, unit: Unit, skill: SkillTree) -> Report:
-        return await self._bench.begin(unit, skill)
+    async def learn(self, skill: SkillTree) -> None:
+        """A skill, out of the object store."""
+        self._bench.learn(skill)
 
-    async def answer(self, lease: Lease, number: int, answer: Answer) -> Report:
-        return await self._bench.answer(lease, number, answer)
-
-    async def abandon(self) -> None:
-        await self._bench.abandon()
+    async def serve(self, host: str, port: int, word: bytes) -> str:
+        """Makes attempts until the writer hangs up; why the writer cannot be reached, where that is so."""
+        try:
+            line = await reach(host, port, word)
+        except OSError as error:
+            return f"it cannot reach the writer at {host}:{port}: {error}"
+        await self._bench.serve(line)
+        return ""
 
 
 @define
 class Office:
-    """Our connection to a cluster: hires workers, keeps what they share in its object store, watches its head."""
+    """Our place in a cluster: hires workers, keeps what they share in its object store, watches its head."""
 
     cluster: Cluster
     place: Place
@@ -145,6 +154,7 @@ class Office:
     _packed: object = None
     _skills: dict[str, object] = field(factory=dict)
     _connecting: asyncio.Lock = field(factory=asyncio.Lock)
+    _door: Door | None = None
     _watch: asyncio.Task[None] | None = None
     _gone: asyncio.Event = field(factory=asyncio.Event)
 
@@ -153,21 +163,38 @@ class Office:
         async with self._connecting:
             if self._kind is None:
                 await self._connect()
-        worker = RemoteWorker(self, self._kind.remote(self.place, self._packed, self.secrets))
+        actor = self._kind.remote(self.place, self._packed, self.secrets)
         self._hiring += 1
         try:
-            await self.wait(worker.actor.begun.remote())
-            self._begun.add(id(worker))
-            why, where = await self.wait(worker.actor.open.remote())
+            await self.wait(actor.begun.remote())
+            self._begun.add(id(actor))
+            why, where = await self.wait(actor.open.remote())
+            if why:
+                raise WorkerRefused(f"the one on {where}: {why}")
+            return await self._reached_by(actor, where)
         except BaseException:
-            worker.dismiss()
+            self.end(actor)
             raise
         finally:
             self._hiring -= 1
-        if why:
-            worker.dismiss()
-            raise WorkerRefused(f"the one on {where}: {why}")
-        return worker
+
+    async def _reached_by(self, actor: _Actor, where: str) -> RemoteWorker:
+        """The worker once it has connected to us."""
+        assert self._door is not None
+        word, line = self._door.expect()
+        life = asyncio.ensure_future(self.wait(actor.serve.remote(self._door.host, self._door.port, word)))
+        await asyncio.wait((line, life), return_when=asyncio.FIRST_COMPLETED)
+        if line.done():
+            life.add_done_callback(partial(_hang_up, line.result()))
+            return RemoteWorker(self, actor, line.result(), life)
+        line.cancel()
+        raise WorkerRefused(f"the one on {where}: {await life}")
+
+    def end(self, actor: _Actor) -> None:
+        """Ends a worker's process, on a thread of its own: where the head is gone, Ray waits for it for a minute."""
+        self._begun.discard(id(actor))
+        if self.lost is None and not self.closing:
+            threading.Thread(target=_kill, args=(actor,), daemon=True).start()
 
     def skill(self, skill: SkillTree) -> object:
         """A skill in the object store, where it is put once."""
@@ -204,6 +231,8 @@ class Office:
         """Leaves the cluster; one that is lost is not waited for."""
         if self._watch is not None:
             self._watch.cancel()
+        if self._door is not None:
+            self._door.close()
         self._skills.clear()
         if self._kind is None:
             return
@@ -211,14 +240,11 @@ class Office:
         assert self._head is not None
         await leave(self._head, lost=self.lost is not None)
 
-    def gone(self, worker: RemoteWorker) -> None:
-        """One that no longer works here."""
-        self._begun.discard(id(worker))
-
     async def _connect(self) -> None:
         self._head = await connect(self.cluster)
         self._watch = asyncio.create_task(self._look_around(self._head))
         self._packed = self.put(self.pack)
+        self._door = await _opened(ray.util.get_node_ip_address())
         self._kind = ray.remote(
             num_cpus=self.cluster.cpus,
             resources=dict(self.cluster.resources),
@@ -250,30 +276,61 @@ class Office:
             self._told = True
 
 
-@define
+@define(eq=False)
 class RemoteWorker:
-    """A worker as the writer sees it."""
+    """A worker as the writer sees it: its line, and Ray's word on whether it lives."""
 
     office: Office
-    actor: Any
+    actor: _Actor
+    line: Line
+    life: asyncio.Task[str]
+    _knows: set[str] = field(factory=set)
 
-    async def begin(self, unit: Unit, skill: SkillTree) -> Report:
-        """Begins an attempt."""
-        return await self.office.wait(self.actor.begin.remote(unit, self.office.skill(skill)))
+    async def knows(self, skill: SkillTree) -> None:
+        """Gives it a skill that it has not worked under yet."""
+        if skill.hash not in self._knows:
+            await self.office.wait(self.actor.learn.remote(self.office.skill(skill)))
+            self._knows.add(skill.hash)
 
-    async def answer(self, lease: Lease, number: int, answer: Answer) -> Report:
-        """Hands on an answer."""
-        return await self.office.wait(self.actor.answer.remote(lease, number, answer))
+    def tell(self, told: Told) -> None:
+        """Tells it something."""
+        self.line.send(told)
 
-    async def abandon(self) -> None:
-        """Ends the attempt that it makes."""
-        await self.office.wait(self.actor.abandon.remote())
+    async def hear(self) -> object:
+        """What it says next; of one that is gone, Ray says how it ended."""
+        try:
+            return await self.line.hear()
+        except LineClosed:
+            done, _ = await asyncio.wait((self.life,), timeout=_LAST_WORDS)
+            if done:
+                await self.life
+            raise WorkerLost("its connection was lost", by_itself=False) from None
 
     def dismiss(self) -> None:
-        """Ends its process, on a thread of its own: where the head is gone, Ray waits for it for a minute."""
-        self.office.gone(self)
-        if self.office.lost is None and not self.office.closing:
-            threading.Thread(target=_kill, args=(self.actor,), daemon=True).start()
+        """Ends its process."""
+        self.life.cancel()
+        self.line.close()
+        self.office.end(self.actor)
+
+
+def _hang_up(line: Line, life: asyncio.Task[str]) -> None:
+    """Where Ray says that a worker is gone, nobody waits for what it might still say."""
+    if not life.cancelled():
+        life.exception()  # looked at: whoever hears is told
+    line.close()
+
+
+async def _opened(host: str) -> Door:
+    door = Door(host)
+    try:
+        await door.open()
+    except OSError as error:
+        raise BackendError(
+            f"workers cannot connect to this machine: no port can be opened at {host} ({error})",
+            kind="config",
+            hint="Ray takes that for its address (`ray start --node-ip-address`)",
+        ) from error
+    return door
 
 
 def _kill(actor: object) -> None:

@@ -11,6 +11,7 @@ from typing import cast
 import yaml
 
 from skillopt_es.adapters.environments.data import read_rows, text_of
+from skillopt_es.adapters.environments.tasks.checks import read_checks
 from skillopt_es.adapters.tasksets.rows import Row, Taken, read_dataset, read_table, settled, tasks_of
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
@@ -151,8 +152,10 @@ def _sleep(path: Path, mapping: Mapping[str, str]) -> Taken:
             task |= {"expected": reference, "grader": "normalized"}
         elif kind == "rubric" and reference:
             task |= {"grader": "judge", "rubric": {"rubric": reference}}
+        elif kind == "rule" and not (problem := _rule_problem(row.get("judge"))):
+            task |= {"grader": "checks", "checks": cast(Json, [*_rule_checks(row["judge"])])}
         else:
-            left.append((where, "its rule has no counterpart here" if kind == "rule" else "it has no reference"))
+            left.append((where, problem if kind == "rule" else "it has no reference"))
             continue
         if not asked:
             left.append((where, "it asks nothing"))
@@ -162,7 +165,56 @@ def _sleep(path: Path, mapping: Mapping[str, str]) -> Taken:
         task |= {"messages": cast(Json, own)} if system else {"input": asked}
         # Mined from sessions: nobody vouches for what stands in them.
         tasks.append(settled({**task, "trust": "untrusted", "origin": row.get("origin", "real")}, path.stem, number))
-    return Taken(tasks=tuple(tasks), left=tuple(left))
+    ruled = any(task.get("grader") == "checks" for task in tasks)
+    return Taken(tasks=tuple(tasks), left=tuple(left), notes=(_AS_CHECKS,) if ruled else ())
+
+
+_AS_CHECKS = (
+    "rules became checks: a section has to have that very heading, and something below it; what must not be "
+    "contained is looked for as whole words"
+)
+_RULES: Mapping[str, Callable[[Json], Row]] = {
+    "section_present": lambda arg: {"check": "section_contains", "section": str(arg)},
+    "contains": lambda arg: {"check": "contains", "text": str(arg)},
+    "not_contains": lambda arg: {"check": "lacks", "text": str(arg)},
+    "regex": lambda arg: {"check": "matches", "pattern": str(arg)},
+    "max_chars": lambda arg: {"check": "at_most", "count": _whole_number(arg), "of": "characters"},
+    "min_chars": lambda arg: {"check": "at_least", "count": _whole_number(arg), "of": "characters"},
+    "tool_called": lambda arg: {"check": "tool_called", "name": str(arg)},
+}
+"""The checks of its rules that we have, too."""
+
+
+def _whole_number(value: Json) -> Json:
+    return int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+
+
+def _rules(judge: Json) -> list[Mapping[str, Json]]:
+    """The checks of a rule; none where it has not the form that is known."""
+    checks = judge.get("checks") if isinstance(judge, dict) else None
+    if not isinstance(checks, list) or not all(isinstance(each, dict) for each in checks):
+        return []
+    return cast("list[Mapping[str, Json]]", checks)
+
+
+def _rule_checks(judge: Json) -> Iterator[Row]:
+    for each in _rules(judge):
+        yield _RULES[str(each["op"])](each.get("arg"))
+
+
+def _rule_problem(judge: Json) -> str:
+    """Why a rule cannot be taken; nothing where it can."""
+    rules = _rules(judge)
+    if not rules:
+        return "its rule has no checks in a form that is known"
+    unknown = [str(each.get("op")) for each in rules if str(each.get("op")) not in _RULES]
+    if unknown:
+        return f"its rule has the check {unknown[0]!r}, which has no counterpart here"
+    try:
+        read_checks(cast(Json, [*_rule_checks(judge)]))
+    except ValueError as error:
+        return f"its rule {error}"
+    return ""
 
 
 _OLD_SPLITS = {"replay": "train", "holdout": "val"}

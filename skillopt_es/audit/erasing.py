@@ -23,9 +23,9 @@ from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erase import Eraser
 from skillopt_es.events.erasures import ERASED
 from skillopt_es.events.errors import LogError
-from skillopt_es.events.log import EventLog
+from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, Learned
 from skillopt_es.runs.folders import run_folders
 
 _PROSE = frozenset(
@@ -50,6 +50,10 @@ _PROSE = frozenset(
         "risks",
         "meta_skill",
         "why",
+        "hypothesis",
+        "rejected_notes",
+        "before",
+        "type",
     ]
 )
 """The fields of events in which models and graders say things; all others are names, numbers or the skill itself."""
@@ -111,7 +115,7 @@ class Erased:
         for name in self.files:
             yield f"left        {name} in the run's folder says parts of it: remove it"
         for name in self.relatives:
-            yield f"left        {name} is a fork or a parent of this run and has its own copies: erase there, too"
+            yield f"left        {name} is a fork, a parent or a continuation and has its own copies: erase there, too"
         yield "not found   the same in other words, and copies outside this run: data files, backups, logs"
 
 
@@ -131,10 +135,11 @@ def erase_evidence(
     """
     with Eraser(folder, now=now) as eraser:
         log = eraser.log
-        for first in log.read(until=1):
-            assert isinstance(first.event, RunStarted)
-            check_allowed("erase", first.event, folder.name)
-        found = own_words(evidence, log, also)
+        [first] = log.read(until=1)
+        assert isinstance(first.event, RunStarted)
+        check_allowed("erase", first.event, folder.name)
+        learned = first.event.learned
+        found = own_words(evidence, log, (*also, *_said_before(folder, learned, evidence)))
         payloads = dict(_redacted(found, log))
         skills = tuple(_in_skills(found, log))
         seq = None
@@ -162,8 +167,19 @@ def erase_evidence(
         skills=skills,
         calls=found.calls,
         files=tuple(_files(folder, found.pieces)),
-        relatives=tuple(_relatives(folder, info.run_id, info.parent_run)),
+        relatives=tuple(_relatives(folder, info, learned)),
     )
+
+
+def _said_before(folder: Path, learned: Learned | None, evidence: Evidence) -> tuple[str, ...]:
+    """What was the item's own in the run that this one trains on from: what was learned there may quote it."""
+    if learned is None or evidence.place:
+        return ()
+    for other, run, _ in _beside(folder):
+        if run.run_id == learned.run_id:
+            with EventLog.open(other) as log:
+                return own_words(evidence, log, ()).pieces
+    return ()
 
 
 # --- events, files and other runs ------------------------------------------------------------------------------------
@@ -215,15 +231,25 @@ def _files(folder: Path, pieces: tuple[str, ...]) -> Iterator[str]:
                 yield str(path.relative_to(folder))
 
 
-def _relatives(folder: Path, run_id: str, parent: str | None) -> Iterator[str]:
-    """The runs beside this one that share a part of it."""
+def _relatives(folder: Path, run: RunInfo, learned: Learned | None) -> Iterator[str]:
+    """The runs beside this one that share a part of it, or that hand on to it what they learned, or the reverse."""
+    for other, known, theirs in _beside(folder):
+        parents = {known.run_id, known.parent_run} - {None}
+        forked = known.parent_run == run.run_id or run.parent_run in parents
+        from_here = theirs is not None and theirs.run_id == run.run_id
+        if forked or from_here or (learned is not None and learned.run_id == known.run_id):
+            yield other.name
+
+
+def _beside(folder: Path) -> Iterator[tuple[Path, RunInfo, Learned | None]]:
+    """The other runs there, and what each has learned from another one; one that cannot be read says nothing here."""
     for other in run_folders(folder.resolve().parent):
         if other.name == folder.resolve().name:
             continue
         try:
             with EventLog.open(other) as log:
-                known = log.run
+                first = next(iter(log.read(until=1)), None)
+                started = None if first is None else first.event
+                yield other, log.run, started.learned if isinstance(started, RunStarted) else None
         except LogError:
-            continue  # a folder that cannot be read is no business of this run
-        if known.parent_run == run_id or known.run_id == parent or (parent is not None and known.parent_run == parent):
-            yield other.name
+            continue

@@ -20,8 +20,10 @@ from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.tasks import Contest, RunData, mean_score, most_score
 from skillopt_es.events.catalog import (
     BestPromoted,
+    CandidateBuilt,
     CandidateGated,
     CertificateWagered,
+    EditsRanked,
     Event,
     EvidenceRetracted,
     Recorded,
@@ -35,7 +37,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     skills_in,
 )
-from skillopt_es.events.values import Outcome, SkillTree
+from skillopt_es.events.values import GateVerdict, Outcome, SkillTree
 from skillopt_es.gate.comparing import MoreDraws
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.verdicts import (
@@ -89,6 +91,7 @@ class _Walk:
     verdicts: list[Verdict] = field(factory=list)
     parted: bool = False
     settled: bool = False
+    whole: int | None = None
     told: int | None = None
     read: int | None = None
     evaluations: list[Rescored] = field(factory=list)
@@ -115,8 +118,20 @@ class _Walk:
                 return self._revalued(event)
             case CertificateWagered() | BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
-            case CandidateGated() | StepSkipped(reason="too_large" | "untrusted_only"):
-                return self._gated(seq, event) if isinstance(event, CandidateGated) else self._was_refused(seq, event)
+            case CandidateBuilt(step=step) | CandidateGated(step=step) if step == self.whole:
+                return None  # the other history has no candidate of a part
+            case _:
+                return self._decided(seq, event)
+
+    def _decided(self, seq: int, event: Event) -> Event:
+        """What another rule decides in an event's place, or the program makes of it in another history."""
+        match event:
+            case CandidateGated():
+                return self._gated(seq, event)
+            case EditsRanked(together=GateVerdict() as together):
+                return self._together(seq, event, together)
+            case StepSkipped(reason="too_large" | "untrusted_only"):
+                return self._was_refused(seq, event)
             case _:
                 return self._elsewhere(seq, event)
 
@@ -208,6 +223,16 @@ class _Walk:
         if self.told is None and event.verdict.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
         return derived
+
+    def _together(self, seq: int, event: EditsRanked, together: GateVerdict) -> Event:
+        """The verdict on all changes of a step, before some of them were tried: one that takes them ends it."""
+        assert self.other.built is not None
+        candidate = self.other.built.candidate.hash
+        followed = self._gated(seq, CandidateGated(step=event.step, candidate=candidate, verdict=together))
+        if isinstance(followed, CandidateGated) and not followed.verdict.taken:
+            return event
+        self.whole = event.step
+        return followed
 
     def _refused(self, seq: int, event: CandidateGated, reason: Literal["too_large", "untrusted_only"]) -> Event:
         """What the rule refuses untried is no candidate of the other history."""

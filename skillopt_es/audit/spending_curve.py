@@ -56,7 +56,7 @@ def spending_curve(reading: Reading) -> SpendingCurve:
     for seq, at, summary in changes:
         made = bisect_right(calls, at)
         total, seen = total + _used(journal, seen, made, prices), max(seen, made)
-        points.append(_point(seq, summary, total, prices, times[seq - 1] if seq <= len(times) else 0.0))
+        points.append(_point(seq, summary, total, prices, times.get(seq, 0.0)))
     return SpendingCurve(name=reading.run.name, currency=prices.currency, points=tuple(points))
 
 
@@ -88,14 +88,16 @@ def _calls(reader: Reader) -> list[str]:
     return list(accumulate((cast("str", at) for (at,) in rows), max))
 
 
-def _at_work(moments: Iterable[Moment]) -> list[float]:
-    """For how many seconds writers had been at work, after each event."""
-    found: list[float] = []
+def _at_work(moments: Iterable[Moment]) -> dict[int, float]:
+    """For how many seconds writers had been at work, after the event with each number."""
+    found: dict[int, float] = {}
+    total = 0.0
     last: Moment | None = None
     for moment in moments:
         waited = last is not None and moment.type not in COMINGS
         seconds = (moment.at - last.at).total_seconds() if waited and last is not None else 0.0
-        found.append((found[-1] if found else 0.0) + seconds)
+        total += seconds
+        found[moment.seq] = total
         last = moment
     return found
 

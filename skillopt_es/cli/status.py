@@ -29,7 +29,7 @@ from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
-from skillopt_es.presenting.words import is_sealed, looks_words, skill_named
+from skillopt_es.presenting.words import is_sealed, looks_words, skill_named, status_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs.folders import dir_option
@@ -126,7 +126,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     tested = _tests(summary).get("best")
     return (
         each.folder.name,
-        f"{each.status}, damaged" if each.problem else each.status,
+        status_words(each.status, damaged=bool(each.problem)),
         "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
         shown_value(summary.best.value),
@@ -200,7 +200,8 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
         return
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
-    field("run", f"{each.folder.name} ({each.status}{why}{imported})")
+    status = status_words(each.status, damaged=bool(each.problem))
+    field("run", f"{each.folder.name} ({status}{why}{imported})")
     _print_changes(summary)
     if found.started is not None:
         field("trains", _what(found.started))

@@ -44,6 +44,19 @@ BACKEND_NAMES: Mapping[str, str] = {
 KNOWN_BACKENDS = frozenset({*BACKEND_NAMES, *BACKEND_NAMES.values(), "anthropic", "simulated", "handoff"})
 OWN_AGENTS = ("python", "command", "http")
 """Agents of the user's own: a function, a program, an address."""
+MODELS_ALONE = (
+    "base_url",
+    "tokens_per_minute",
+    "token_field",
+    "structured_output",
+    "extra_body",
+    "protocol",
+    "stream",
+    "max_output_tokens",
+    "unsupported_fields",
+    "thinking",
+)
+"""Settings without effect on an agent that asks no model of the run; a temperature, say, is refused there."""
 _FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
 
 _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"

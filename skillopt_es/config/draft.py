@@ -9,7 +9,16 @@ from urllib.parse import urlsplit
 
 from attrs import define, field, frozen
 
-from skillopt_es.config.backends import Backend, backend_of, family_of, first, own_keys, written
+from skillopt_es.config.backends import (
+    MODELS_ALONE,
+    Backend,
+    backend_of,
+    family_of,
+    first,
+    is_own_agent,
+    own_keys,
+    written,
+)
 from skillopt_es.config.places import packaged
 from skillopt_es.config.sections import SHARED_ROLE_KEYS, RunConfig, Tree
 from skillopt_es.config.shipped import is_shipped
@@ -113,10 +122,22 @@ def place_of(config: RunConfig, role: Role, setting: str) -> tuple[str, str]:
     return config.place(key), key if family_of(key.removeprefix("model.")) else ""
 
 
+def heeds(config: RunConfig, role: Role, setting: str) -> bool:
+    """Whether a setting says anything to a role; an agent that asks no model of the run has no use for a model's."""
+    own = config.role(role)
+    if not is_own_agent(own.backend) or own.gateway:
+        return True
+    # A key for both roles is a provider's; one of its own is sent to an address.
+    shared_key = setting == "api_key_env" and written_as(config, role, setting) == setting
+    return setting not in MODELS_ALONE and not shared_key
+
+
 def origins(config: RunConfig, role: Role) -> Iterator[Origin]:
     """Each setting of a role that is no default, with the place it is from."""
     own = config.role(role)
     for setting in ("backend", "model", *(key for key in SHARED_ROLE_KEYS if key != "backend")):
+        if not heeds(config, role, setting):
+            continue
         key = written_as(config, role, setting)
         source = config.sources.get(f"model.{key}", "")
         value = getattr(own, setting)

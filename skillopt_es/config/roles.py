@@ -146,7 +146,7 @@ def name_own_agent(draft: Draft, role: Role, backend: Backend) -> None:
         draft.put(role, name, draft.sources.get(f"model.{backend.key}", ""))
 
 
-_STAND_INS = ("simulated", "handoff")  # for whatever a config is written for
+STAND_INS = ("simulated", "handoff")  # for whatever a config is written for
 
 
 def drop_meaningless(draft: Draft, role: Role, backend: Backend) -> None:
@@ -178,7 +178,7 @@ def drop_unused(draft: Draft, backends: Mapping[Role, Backend]) -> None:
         if any(family in backend.families for backend in concerned):
             continue
         source = draft.sources[f"model.{key}"]
-        if not draft.came_along(key) and not any(backend.name in _STAND_INS for backend in concerned):
+        if not draft.came_along(key) and not any(backend.name in STAND_INS for backend in concerned):
             raise _misplaced(draft, key, family, backends)
         draft.leave_out(key, source)
         del draft.model[key], draft.sources[f"model.{key}"]

@@ -12,9 +12,10 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.config.backends import ROLES, Backend, found_in, roles_in, written
+from skillopt_es.config.backends import MODELS_ALONE, ROLES, Backend, found_in, is_own_agent, roles_in, written
 from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
 from skillopt_es.config.roles import (
+    STAND_INS,
     chosen_backend,
     drop_meaningless,
     drop_unused,
@@ -25,6 +26,7 @@ from skillopt_es.config.roles import (
     write_backend,
 )
 from skillopt_es.config.sections import Tree
+from skillopt_es.config.values import is_blank
 from skillopt_es.config.variables import OF_ENVIRONMENTS, UNUSED, Variable, variables
 from skillopt_es.events.values import Role
 
@@ -123,6 +125,7 @@ def _settle_env(draft: Draft, environ: Mapping[str, str]) -> None:
 
 def _tell(draft: Draft, backends: Mapping[Role, Backend], environ: Mapping[str, str]) -> None:
     draft.notices += notices_of(draft, backends)
+    _tell_of_agents(draft, backends["target"])
     agents = any(str(backend.name) in _AGENTS for backend in backends.values())
     for name, why in UNUSED.items():
         if agents and environ.get(name, "").strip():
@@ -141,3 +144,20 @@ def _tell(draft: Draft, backends: Mapping[Role, Backend], environ: Mapping[str, 
             draft.notes.append(f"{Variable(name, '').source} is not used: model.{role} is {said}, which comes first")
     if draft.used:
         draft.notes.append(f"taken from the environment: {', '.join(draft.used)}")
+
+
+def _tell_of_agents(draft: Draft, target: Backend) -> None:
+    """What says something to an agent of the user's own alone, or to anybody but it."""
+    name, env = target.name, cast(Tree, draft.tree.get("env", {}))
+    if not isinstance(name, str) or name in STAND_INS:
+        return
+    if is_own_agent(name):
+        chosen = [f"target_{key}" for key in MODELS_ALONE if draft.chosen(f"target_{key}")]
+        if chosen and is_blank(written(draft.model, "target", target, "gateway").value):
+            idle = ", ".join(f"model.{key}" for key in chosen)
+            draft.notices.append(f"no effect on {name}, which asks no model of this run (target_gateway): {idle}")
+    elif name != "python" and env.get("name") == "tasks" and env.get("agent_fields"):
+        draft.notices.append(
+            f"env.agent_fields has no effect: only an agent of your own gets these fields, and the target is a model "
+            f"({name})"
+        )

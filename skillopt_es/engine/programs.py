@@ -173,6 +173,14 @@ class Refusal:
     hint: str = ""
 
 
+@frozen
+class Objection:
+    """Why a candidate is refused that its rule would take, as a word of a verdict's `reason`, and for which items."""
+
+    reason: str
+    items: tuple[str, ...] = ()
+
+
 OwnCheck = Callable[[Iterator[Recorded], Path], CheckReport]
 """A walk over a log's events, in the folder where it lies, that finds what does not follow."""
 
@@ -195,7 +203,7 @@ class Program(Generic[S]):
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
     `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
-    `objection` is why a candidate that its rule would take is refused all the same, as a word of a verdict's `reason`.
+    `objection` is why a candidate that its rule would take is refused all the same.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
     `hands_on` adds what a run that continues this one takes over beside its best skill.
@@ -213,7 +221,7 @@ class Program(Generic[S]):
     under_way: Callable[[RunState[S]], str] = field(default=_under_way)
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
-    objection: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
+    objection: Callable[[RunState[S], RunData], Objection | None] = field(default=lambda state, run: None)
     gated_by: Callable[[RunState[S], RunData], RunData] = field(default=lambda state, run: run)
     at_gate: Callable[[RunState[S], RunData], AtGate] = field(default=lambda state, run: AtGate())
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)

@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
-from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words
+from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words, understood
 from skillopt_es.engine.tasks import Rollouts, RunData, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
@@ -246,7 +246,7 @@ class _Target:
         while True:
             # In the end it has to answer with what it has.
             choice = "none" if rounds >= MOST_ROUNDS else tool_choice or "auto"
-            reply = await self._turn_with(whole, max_tokens, offered, choice)
+            reply = understood(await self._turn_with(whole, max_tokens, offered, choice), shelf.tree)
             said, goes_on = shelf.asked(messages, reply, theirs)
             whole, rounds = [*whole, *said], rounds + 1
             if not goes_on or rounds > MOST_ROUNDS:

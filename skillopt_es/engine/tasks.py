@@ -419,6 +419,12 @@ def shuffled(items: Sequence[str], seed: int) -> list[str]:
     return order
 
 
+def some_of(names: Sequence[str], seed: str) -> tuple[str, ...]:
+    """A part of two names or more that this seed draws: neither all nor none, each such part as likely."""
+    bits = random.Random(seed).randrange(1, 2 ** len(names) - 1)  # noqa: S311  # reproducible draws, not secrets
+    return tuple(name for at, name in enumerate(names) if bits >> at & 1)
+
+
 def epoch_batches(items: Sequence[str], *, epoch: int, seed: int, batch_size: int, batches: int) -> tuple[Batch, ...]:
     """An epoch's batches: consecutive slices of the shuffled items; a slice that would be empty is drawn anew."""
     # The original's numbers, here and below: the same seed must draw the same items.

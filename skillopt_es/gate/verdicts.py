@@ -368,11 +368,16 @@ def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     assert state.best is not None
     contest, run = candidate_contest(state), program_at(state).gated_by(state, run)
     found = weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
-    objection = program_at(state).objection(state, run) if found.taken and found.by_gate else ""
-    if objection:
-        found = evolve(found, action="reject", new_best=False, reason=objection)
+    objection = program_at(state).objection(state, run) if found.taken and found.by_gate else None
+    if objection is not None:
+        found = evolve(found, action="reject", new_best=False, reason=objection.reason)
     candidate = contest.candidate.hash
-    return CandidateGated(step=state.built.step, candidate=candidate, verdict=_by_hand(found, state, candidate))
+    return CandidateGated(
+        step=state.built.step,
+        candidate=candidate,
+        verdict=_by_hand(found, state, candidate),
+        against=() if objection is None else objection.items,
+    )
 
 
 def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict:

@@ -202,14 +202,16 @@ def _learning_rate(event: LearningRateChosen) -> str:
 
 
 def _tries(event: TriesPlanned) -> str:
-    return f"step {event.step}: {counted(sum(len(tries.items) for tries in event.tries), 'rollout')}"
+    parts = " under parts of the candidate" if any(tries.edits for tries in event.tries) else ""
+    return f"step {event.step}: {counted(sum(len(tries.items) for tries in event.tries), 'rollout')}{parts}"
 
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
     fallback += f"; not reached, {event.failed}" if event.failed else ""
     budget = "" if event.budget is None else f", budget {event.budget}"
-    return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen{budget}{fallback}"
+    together = "" if event.together is None else f", refused together{_turned(event.together)}"
+    return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen{budget}{together}{fallback}"
 
 
 def _rewritten(event: SkillRewritten) -> str:
@@ -245,7 +247,12 @@ def _gated(event: CandidateGated) -> str:
     turned = ", not compared" if verdict.alone else _turned(verdict)
     turned += _weighed(verdict)
     turned += f", against the score of skill {verdict.stale_from[:8]}" if verdict.stale_from else ""
-    return f"step {event.step}: {verdict.action.replace('_', ' ')}, {values} {verdict.metric}{turned}"
+    return f"step {event.step}: {verdict.action.replace('_', ' ')}, {values} {verdict.metric}{turned}{_against(event)}"
+
+
+def _against(event: CandidateGated) -> str:
+    """For whose sake it was refused, where its rule would have taken it."""
+    return f": {', '.join(event.against)}" if event.against else ""
 
 
 def _turned(verdict: GateVerdict) -> str:

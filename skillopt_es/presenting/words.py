@@ -114,6 +114,13 @@ def fate_words(fate: Fate) -> str:
     return f"{way}{fate.reason.replace('_', ' ')}{detail}"
 
 
+def status_words(status: str, *, damaged: bool) -> str:
+    """Where a run stands; of a damaged log that shows no end nobody knows whether there was one."""
+    if not damaged:
+        return status
+    return "damaged" if status == "stopped" else f"{status}, damaged"
+
+
 def listed(names: list[str]) -> str:
     """Names as one says them: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "none"

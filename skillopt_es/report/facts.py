@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame, slots_behind
 from skillopt_es.audit.skill_table import TYPES as TABLE_TYPES
@@ -14,18 +14,21 @@ from skillopt_es.audit.skill_table import SkillTable, skill_table
 from skillopt_es.events.catalog import (
     BY_NAME,
     SKILL_TYPES,
+    CandidateBuilt,
+    CandidateGated,
     Recorded,
-    RolloutCompleted,
     RunForked,
     RunResumed,
     RunStarted,
     SkillScored,
+    StepSkipped,
+    names_of,
     skills_in,
 )
 from skillopt_es.events.inspection import ODD
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
-from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.events.values import Json, Purpose, SkillTree
 from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, EpochEnd, chains, epoch_ends
 from skillopt_es.projections.item_results import ItemResults, item_results
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage
@@ -91,70 +94,75 @@ class Facts:
         return {key: value for session in self.sessions for key, value in session.settings.items()}
 
 
-@define
+@frozen
 class _Story:
-    """What a log tells, read once: the many rollouts only pass by, all other events are kept."""
+    """What a log tells, read once: the results of items, and all other events that were wanted."""
 
-    reading: Reading
-    types: Collection[str] = BY_NAME
-    records: list[Recorded] = field(factory=list)
-    untrusted: list[Recorded] = field(factory=list)
+    records: tuple[Recorded, ...]
+    results: ItemResults
 
-    def rollouts(self) -> Iterator[Recorded]:
-        """The rollouts, while everything else is put aside."""
-        for recorded in self.reading.read(types=self.types):
-            event = recorded.event
-            if not isinstance(event, RolloutCompleted):
-                self.records.append(recorded)
-                continue
-            if event.trust == "untrusted":
-                self.untrusted.append(recorded)
-            yield recorded
+    @classmethod
+    def of_run(cls, reading: Reading, types: Collection[str], purposes: tuple[Purpose, ...] | None) -> _Story:
+        """All of it up to one and the same event, also where the log stops being whole on the way."""
+        while True:
+            until = reading.until
+            records = tuple(reading.read(types=types))
+            found = item_results(() if purposes is None else reading.results(purposes))
+            if reading.until == until:
+                return cls(records, found)
 
     def of(self, types: Collection[str]) -> Iterator[Recorded]:
         """The events of these types, none of which are rollouts."""
         return (recorded for recorded in self.records if type(recorded.event).__name__ in types)
 
 
-Depth = Literal["glance", "items", "story", "skill", "whole"]
+Depth = Literal["glance", "times", "scores", "items", "story", "skill", "whole"]
 """
-How far a run is read: where it stands and its curve; that, and each item's results; its steps with what led to them;
-that, and who wrote its lines; everything.
+How far a run is read: where it stands and its curve; that, and where its time went, or its verdicts with the results
+that scores are made of, or the results of all items; its steps with what led to them; that, and who wrote its lines;
+everything.
 """
 
+_GLANCE = {*OVERVIEW, *TYPES, *SESSIONS}
 _STORY = {name for name in BY_NAME if name != "RolloutCompleted"}
 _READ: Mapping[Depth, Collection[str]] = {
-    "glance": {*OVERVIEW, *TYPES, *SESSIONS},
-    "items": {*OVERVIEW, *TYPES, *SESSIONS, "RolloutCompleted"},
+    "glance": _GLANCE,
+    "times": _GLANCE,
+    "scores": {*_GLANCE, *names_of((CandidateBuilt, CandidateGated, StepSkipped))},
+    "items": _GLANCE,
     "story": _STORY,
     "skill": _STORY,
-    "whole": BY_NAME,
+    "whole": _STORY,
 }
+_RESULTS: Mapping[Depth, tuple[Purpose, ...]] = {"scores": ("selection", "test"), "items": (), "whole": ()}
+"""Which results are read, all where none is named: then each one's hash is checked."""
+_TIMED = ("times", "story", "whole")
+_TOLD = ("scores", "story", "skill", "whole")  # with the chains of their steps
+_WRITTEN = ("skill", "whole")
 
 
 def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
     """The facts of a run, up to the first damage of its log; what is deeper than asked for is left empty."""
-    story = _Story(reading, _READ[depth])
-    results = item_results(story.rollouts())  # reads it all, so that everything ends where the log stops being whole
+    story = _Story.of_run(reading, _READ[depth], _RESULTS.get(depth))
     problems: list[str] = [] if reading.problem is None else [str(reading.problem)]
     sessions = list(story.of(SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
     summary = summarize(recorded.event for recorded in story.of(DETAILS))
-    if depth == "skill":  # of the many rollouts, those that say so are found without reading the others
-        story.untrusted.extend(reading.read(types=("RolloutCompleted",), mentioning="untrusted"))
-    found = blame(story.of(BLAME_TYPES)) if depth in ("skill", "whole") else None
+    # Of the many rollouts, those that say so are found without reading the others.
+    untrusted = reading.read(types=("RolloutCompleted",), mentioning="untrusted") if depth in _WRITTEN else ()
+    found = blame(story.of(BLAME_TYPES)) if depth in _WRITTEN else None
     there = usage_there(recorded.event for recorded in story.of(("RunImported", "StepImported")))
     own = there is None
     spent = _tried(lambda: spent_in(reading, strict=True), "calls and tokens", problems) if own else None
     by_slot = _tried(lambda: _usage_by_slot(found, reading, prices), "what lines cost", problems) if spent else None
-    timed = own and depth in ("story", "whole")
+    timed = own and depth in _TIMED
     times = (
         _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if timed else None
     )
-    deep = depth in ("story", "skill", "whole")
+    deep = depth in _TOLD
     started = next((row.event for row in sessions if isinstance(row.event, RunStarted)), None)
     # Only such a run is read twice: what was opened has to be seen beside what was there then.
-    of_folder = depth in ("skill", "whole") and started is not None and started.skill.is_folder
+    of_folder = depth in _WRITTEN and started is not None and started.skill.is_folder
     return Facts(
         name=reading.run.name,
         run_id=reading.run.run_id,
@@ -172,13 +180,13 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         ends=epoch_ends(story.of(END_TYPES)) if deep else {},
         skills=_skills(story.of(SKILL_TYPES)),
         scored=tuple(_scored(story.of(("SkillScored",)))),
-        results=results,
+        results=story.results,
         blame=found,
         line_usage=by_slot or {},
         spent=spent,
         there=there,
         durations=times,
-        untrusted=untrusted_attempts(story.untrusted),
+        untrusted=untrusted_attempts(untrusted),
         folder=skill_table(reading.read(types=TABLE_TYPES)) if of_folder else None,
     )
 

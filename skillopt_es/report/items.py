@@ -40,7 +40,20 @@ Named = Callable[[str], Html]
 """How the name of an item is shown."""
 
 
-def items_section(facts: Facts, named: Named = text) -> Html | None:
+@frozen
+class Shown:
+    """The columns of a map that are shown, what leads to the others, and whether these have been asked for."""
+
+    columns: Sequence[Column]
+    others: Html | None = None
+    asked: bool = False
+
+
+Part = Callable[[str, Sequence[Column]], Shown]
+"""What is shown of the map of validation or training items (`train`)."""
+
+
+def items_section(facts: Facts, named: Named = text, part: Part = lambda _, columns: Shown(columns)) -> Html | None:
     """The maps of validation, training and test items; None where there is no result of a single item."""
     found = facts.results
     validation = list(_by_text(facts))
@@ -53,11 +66,16 @@ def items_section(facts: Facts, named: Named = text) -> Html | None:
         return None
     parts = []
     if validation:
-        parts.append(_map("Validation items under each text that was measured", validation, named))
+        caption = "Validation items under each text that was measured"
+        parts.append(_map(caption, validation, named, part("validation", validation)))
     if tests:
-        parts.append(fold("Test items under the texts that were tested", _map("Test items", tests, named)))
+        parts.append(
+            fold("Test items under the texts that were tested", _map("Test items", tests, named, Shown(tests)))
+        )
     if train:
-        parts.append(fold("Training items, in the steps that drew them", _map("Training items by step", train, named)))
+        shown = part("train", train)
+        drawn = _map("Training items by step", train, named, shown)
+        parts.append(fold("Training items, in the steps that drew them", drawn, open_=shown.asked))
     return section(
         "Items by step",
         el("p", _legend(), class_="legend"),
@@ -96,18 +114,19 @@ def _tests(facts: Facts) -> Iterator[Column]:
             yield Column(head=name, said=f"{name} skill", kind="", results=results)
 
 
-def _map(caption: str, columns: Sequence[Column], named: Named) -> Html:
-    """A table whose cells are colours and signs; its heads say the step."""
+def _map(caption: str, columns: Sequence[Column], named: Named, part: Shown) -> Html:
+    """A table whose cells are colours and signs; its heads say the step. What passed is counted over all columns."""
+    drawn = part.columns
     items = _in_order({item: None for column in columns for item in column.results}, columns)
     shown = items[:_MOST_ITEMS]
     heads = [
         el("th", el("abbr", column.head, title=column.said), scope="col", class_=column.kind or None)
-        for column in columns
+        for column in drawn
     ]
     head = el("tr", el("th", "item", scope="col"), *heads, el("th", "passed", scope="col", class_="n"))
-    rows = [_row(item, columns, named) for item in shown]
+    rows = [_row(item, columns, drawn, named) for item in shown]
     totals = el(
-        "tr", el("th", "% passed", scope="row"), *(el("td", _share(column.rates)) for column in columns), el("td")
+        "tr", el("th", "% passed", scope="row"), *(el("td", _share(column.rates)) for column in drawn), el("td")
     )
     body = el(
         "table", el("caption", f"{caption}: {counted(len(items), 'item')}"), el("thead", head), el("tbody", *rows),
@@ -119,11 +138,13 @@ def _map(caption: str, columns: Sequence[Column], named: Named) -> Html:
         if rest
         else None
     )
-    return join([el("div", body, class_="scroll tall", tabindex=0, role="region", aria_label=caption), more])
+    return join(
+        [el("div", body, class_="scroll tall", tabindex=0, role="region", aria_label=caption), part.others, more]
+    )
 
 
-def _row(item: str, columns: Sequence[Column], named: Named) -> Html:
-    cells = [_cell(column, item) for column in columns]
+def _row(item: str, columns: Sequence[Column], drawn: Sequence[Column], named: Named) -> Html:
+    cells = [_cell(column, item) for column in drawn]
     tried = [rate for column in columns if (rate := column.rates.get(item)) is not None]
     passed = f"{sum(rate >= _FULL for rate in tried)} of {len(tried)}"
     return el(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import groupby
 from typing import cast
 
 from attrs import frozen
@@ -33,18 +34,19 @@ _STAGES = {
     "MetaSkillWritten": "meta_skill",
 }
 _QUERY = (
-    "select type, recorded_at, json_extract(data, '$.step'), json_extract(data, '$.place') from events"
+    "select seq, type, recorded_at, json_extract(data, '$.step'), json_extract(data, '$.place') from events"
     " where seq <= ? order by seq"
 )
 
 
 @frozen
 class Moment:
-    """When an event of a type was recorded, and the step it belongs to, if it does to one."""
+    """When an event of a type was recorded, the step it belongs to, if it does to one, and its number."""
 
     type: str
     at: datetime
     step: int | None = None
+    seq: int = 0
 
 
 @frozen(kw_only=True)
@@ -61,18 +63,28 @@ class Durations:
 
 
 def moments_of(reader: Reader, until: int) -> Iterator[Moment]:
-    """The moments of a log's events up to number `until`; raises LogError for a log that cannot be read so far."""
-    for row in reader.rows(_QUERY, (until,)):
-        yield _moment(*row)
+    """
+    The moments of a log's events up to number `until`; raises LogError for a log that cannot be read so far.
+
+    Of the many results that follow each other at one place only the last: the time up to it is that of all of them.
+    """
+    for _, alike in groupby(reader.rows(_QUERY, (until,)), key=_likeness):
+        *_, last = alike
+        yield _moment(*last)
 
 
-def _moment(kind: Cell, at: Cell, step: Cell, place: Cell) -> Moment:
+def _likeness(row: tuple[Cell, ...]) -> Cell:
+    seq, kind, _, _, place = row
+    return place if kind == "RolloutCompleted" else seq
+
+
+def _moment(seq: Cell, kind: Cell, at: Cell, step: Cell, place: Cell) -> Moment:
     try:
         recorded = datetime.fromisoformat(cast("str", at))
     except (TypeError, ValueError) as error:  # a damaged file can give anything
         raise LogDamaged(f"the time of an event is damaged: {error}") from error
-    own = step if isinstance(step, int) else None
-    return Moment(str(kind), recorded, Place(place).step if own is None and isinstance(place, str) else own)
+    own = step if isinstance(step, int) else Place(place).step if isinstance(place, str) else None
+    return Moment(str(kind), recorded, own, cast("int", seq))
 
 
 def durations(moments: Iterable[Moment]) -> Durations:

@@ -67,11 +67,13 @@ class Unreadable:
 
 
 def overview(folder: Path) -> Overview:
-    """Where a run stands; raises LogError for one that cannot be read."""
+    """Where a run stands, as far as its log is whole; raises LogError for one of which nothing can be read."""
     with EventLog.open(folder) as log:
         reading = Reading(log)
         reading.look_at_end(folder)
-        events = [recorded.event for recorded in log.read(types=OVERVIEW)]
+        events = [recorded.event for recorded in reading.read(types=OVERVIEW)]
+        if not events and reading.problem is not None:
+            raise reading.problem
         used = spent_in(reading) if recorded_prices(events).currency else None  # only prices are worth all calls
         summary = summarize(events)
         started = next((event for event in events if isinstance(event, RunStarted)), None)

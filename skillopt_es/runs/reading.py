@@ -16,7 +16,9 @@ from skillopt_es.events.ends import Ends, said_ends
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog, Head, RunInfo
+from skillopt_es.events.results import Result, results
 from skillopt_es.events.schema import missing_bytes
+from skillopt_es.events.values import Purpose
 
 _TYPES = "select distinct type from events order by type"
 _GAP = (
@@ -72,6 +74,16 @@ class Reading:
                 yield from self._one_by_one(types, after, last, part)
             else:
                 self._stop(error, after)
+
+    def results(self, purposes: Collection[Purpose] = ()) -> Iterator[Result]:
+        """The results of single items, of these purposes or all, as far as they can be read."""
+        last = 0
+        try:
+            for result in results(self.log, self.until, purposes):
+                last = result.seq
+                yield result
+        except (LogDamaged, LogTooNew) as error:
+            self._stop(error, last)
 
     def _one_by_one(self, types: Collection[str] | None, after: int, last: int, mentioning: str) -> Iterator[Recorded]:
         """Where a page of the file is broken, those before it may be whole, though not all can be asked for at once."""

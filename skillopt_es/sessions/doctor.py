@@ -21,7 +21,7 @@ from attrs import evolve, frozen
 from skillopt_es.config import RoleConfig, RunConfig, load_config
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.dotenv import with_dotenv
-from skillopt_es.config.draft import origins
+from skillopt_es.config.draft import heeds, origins
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import checked
@@ -133,7 +133,7 @@ async def _check_models(
 def _open_all(config: RunConfig, environ: Mapping[str, str], models: dict[Role, ChatModel]) -> Iterator[Check]:
     """Puts the models of all roles into `models`, but for those whose key is missing, which was said already."""
     for role in _in_order(config):
-        if _key_is_missing(config.role(role), environ):
+        if _key_is_missing(config, role, environ):
             continue
         try:
             models[role] = open_model(_impatient(config, role), role, environ)
@@ -246,7 +246,7 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
     """One check for each variable that holds a key."""
     users: dict[str, list[str]] = {}
     for role in _in_order(config):
-        if _has_a_key(config.role(role)):
+        if _has_a_key(config, role):
             users.setdefault(config.role(role).api_key_env, []).append(role)
     for name, roles in users.items():
         who = " and ".join(roles)
@@ -265,17 +265,21 @@ def _in_order(config: RunConfig) -> tuple[Role, ...]:
     return (*BOTH_ROLES, *(role for role in config.roles if role not in BOTH_ROLES))
 
 
-def _has_a_key(role: RoleConfig) -> bool:
+def _has_a_key(config: RunConfig, role: Role) -> bool:
     """Whether it is worth saying that a role has a key, or none."""
-    return not _is_offline(role) and (bool(role.api_key_env) or not is_own_agent(role.backend))
+    own = config.role(role)
+    if _is_offline(own) or not heeds(config, role, "api_key_env"):
+        return False
+    return bool(own.api_key_env) or not is_own_agent(own.backend)
 
 
 def _is_offline(role: RoleConfig) -> bool:
     return role.backend in ("simulated", "handoff")
 
 
-def _key_is_missing(role: RoleConfig, environ: Mapping[str, str]) -> bool:
-    return bool(role.api_key_env and not _is_offline(role) and not environ.get(role.api_key_env, "").strip())
+def _key_is_missing(config: RunConfig, role: Role, environ: Mapping[str, str]) -> bool:
+    own = config.role(role)
+    return bool(own.api_key_env) and _has_a_key(config, role) and not environ.get(own.api_key_env, "").strip()
 
 
 def _impatient(config: RunConfig, role: Role) -> RunConfig:

@@ -16,7 +16,7 @@ from attrs import frozen
 from skillopt_es.audit.side_by_side import side
 from skillopt_es.config import load_config
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.events.errors import LogError
+from skillopt_es.events.errors import LogDamaged, LogError
 from skillopt_es.events.faults import system_fault
 from skillopt_es.events.log import EventLog
 from skillopt_es.runs.folders import is_run, is_written, writer_here
@@ -110,6 +110,8 @@ def result_of(folder: Path, run: PlannedRun, code: int | None) -> RunEnded:
         if wrong is not None:
             return wrong
         found = overview(there)
+        if found.problem:
+            raise LogDamaged(found.problem)
         if found.status == "completed":
             return _completed(there, run)
         if found.status == "paused":

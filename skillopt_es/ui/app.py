@@ -24,6 +24,7 @@ from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
+from skillopt_es.events.values import Purpose
 from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_event
 from skillopt_es.projections.item_results import item_results
@@ -65,6 +66,7 @@ from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream
 
 _PAGE = 200  # events of a page
+_TESTS: tuple[Purpose, ...] = ("test",)
 _CACHED = {"cache-control": "no-cache"}
 
 
@@ -174,7 +176,7 @@ class Pages:
 
     def scores(self, request: Request) -> Response:
         """What can be said of the scores."""
-        facts = self.facts(request, "whole")
+        facts = self.facts(request, "scores")
         said = scores_section(headlines_of(facts), certificate=certificate_lines(facts.summary.certificate)) or note(
             "Nothing was measured yet."
         )
@@ -189,7 +191,7 @@ class Pages:
     def items(self, request: Request) -> Response:
         """Items by candidates."""
         facts = self.facts(request, "items")
-        return self.of_run(request, facts.name, "items", *items_page(facts), read=facts.read)
+        return self.of_run(request, facts.name, "items", *items_page(facts, request.query_params), read=facts.read)
 
     def item(self, request: Request) -> Response:
         """One item."""
@@ -211,7 +213,7 @@ class Pages:
         folder = self.folder(request)
         asked = rule_asked(request.query_params)
         with Reading.of(folder) as reading:
-            refused = not_taken(reading.read(types=NOT_TAKEN_TYPES))
+            refused = self.site.kept(folder, "refused", lambda: not_taken(reading.read(types=NOT_TAKEN_TYPES)))
             rule: EvaluationConfig | None = None
             found: Regated | str | None = None
             try:
@@ -232,7 +234,7 @@ class Pages:
 
     def cost(self, request: Request) -> Response:
         """Calls, tokens, money and time."""
-        facts = self.facts(request, "story")
+        facts = self.facts(request, "times")
         return self.of_run(request, facts.name, "cost", *cost_page(facts), read=facts.read)
 
     def config(self, request: Request) -> Response:
@@ -298,7 +300,7 @@ def _compared(folder: Path) -> Compared:
     """What is compared of a run."""
     with Reading.of(folder) as reading:
         best = _best(reading)
-        tried = item_results(reading.read(types=("RolloutCompleted",), mentioning=best))
+        tried = item_results(reading.results(_TESTS))
         return Compared(
             side=side(folder),
             settings=settings_in(reading.read(types=SESSIONS)),

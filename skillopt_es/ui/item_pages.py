@@ -18,20 +18,40 @@ from skillopt_es.presenting.words import fate_words, proposal_words
 from skillopt_es.projections.item_results import ItemHistory
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Child, Html, badge, el, note, row, section, table
-from skillopt_es.report.items import items_section
+from skillopt_es.report.items import Column, Shown, items_section
 from skillopt_es.runs.items import history_of, split_of
 from skillopt_es.runs.reading import Reading
-from skillopt_es.ui.shell import hidden, link, part
+from skillopt_es.ui.shell import address, hidden, link, part
 
 _TITLES = {"user": "task", "reply": "agent", "feedback": "grader"}  # others are called what they are
 _MOST_CHARS = 40_000  # of one record: a page must stay readable, and `show` has the rest
 _MOST_ATTEMPTS = 400
+_MOST_COLUMNS = 60  # of a map: more are too many to look at, and slow for a browser
 
 
-def items_page(facts: Facts) -> list[Html]:
-    """The heat map; each item leads to its page."""
-    found = items_section(facts, lambda item: link(item, "run", facts.name, "item", item=item))
+def items_page(facts: Facts, query: Mapping[str, str]) -> list[Html]:
+    """The heat map, of a long run a part of its columns; each item leads to its page."""
+
+    def part_of(name: str, columns: Sequence[Column]) -> Shown:
+        return window(facts.name, name, columns, query.get(name, ""))
+
+    found = items_section(facts, lambda item: link(item, "run", facts.name, "item", item=item), part_of)
     return [part("items", el("h1", "Items of ", link(facts.name, "run", facts.name)), found or note("No results yet."))]
+
+
+def window(run: str, name: str, columns: Sequence[Column], asked: str) -> Shown:
+    """The last columns, or those that end with number `asked`; always the first one, with which the others compare."""
+    count = len(columns)
+    if count <= _MOST_COLUMNS:
+        return Shown(columns)
+    end = min(max(int(asked), _MOST_COLUMNS), count) if asked.isdecimal() and len(asked) < 9 else count
+    start = end - _MOST_COLUMNS
+    first = columns[:1] if start else ()
+    ways = [("Earlier", start)] if start else []
+    ways += [("Later", end + _MOST_COLUMNS)] if end < count else []
+    links = [el("a", words, href=address("run", run, "items", **{name: to})) for words, to in ways]
+    said = f"Columns {start + 1} to {end} of {count}{', after the first one' if first else ''}."
+    return Shown((*first, *columns[start:end]), el("p", el("span", said), *links, class_="links"), asked=bool(asked))
 
 
 @frozen(kw_only=True)

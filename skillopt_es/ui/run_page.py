@@ -29,7 +29,9 @@ def run_head(facts: Facts, writer: str) -> Html:
         said = ["An evaluation of one skill."]
     if facts.status == "paused":
         said.append(f"Paused: {summary.paused}.")
-    if facts.status == "stopped":
+    if facts.status == "stopped" and facts.problems:
+        said.append(f"Nobody is writing it. What is shown ends with event {facts.read:,} of {facts.end:,}.")
+    elif facts.status == "stopped":
         said.append("Nobody is writing it: its process ended before the run did.")
     if summary.imported is not None:
         said.append(f"Imported from results of {summary.imported.source}.")

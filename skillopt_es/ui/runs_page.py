@@ -23,7 +23,7 @@ _SORTS: Mapping[str, str] = {
     "cost": "cost",
     "calls": "calls",
 }
-_STATES = ("running", "paused", "stopped", "completed", "scored", "new", "unreadable")
+_STATES = ("running", "paused", "stopped", "completed", "scored", "new", "damaged", "unreadable")
 
 
 @frozen(kw_only=True)
@@ -78,7 +78,7 @@ def _tables(found: Sequence[Overview | Unreadable], shown: Sequence[Overview | U
 
 def _form(found: Sequence[Overview | Unreadable], asked: Asked) -> Html:
     tasks = sorted({_task(each) for each in found} - {""})
-    states = {"": "any", **{state: state for state in _STATES if any(_state(each) == state for each in found)}}
+    states = {"": "any", **{state: state for state in _STATES if any(state in _states(each) for each in found)}}
     return el(
         "form",
         el("label", el("span", "Name or text"), el("input", type="search", name="q", value=asked.words)),
@@ -96,15 +96,18 @@ def _form(found: Sequence[Overview | Unreadable], asked: Asked) -> Html:
 
 
 def _is_wanted(each: Overview | Unreadable, asked: Asked) -> bool:
-    if asked.state and _state(each) != asked.state:
+    if asked.state and asked.state not in _states(each):
         return False
     if asked.task and _task(each) != asked.task:
         return False
-    return all(word in f"{each.folder.name} {_task(each)} {_state(each)}".lower() for word in asked.words.split())
+    text = " ".join((each.folder.name, _task(each), *_states(each))).lower()
+    return all(word in text for word in asked.words.split())
 
 
-def _state(each: Overview | Unreadable) -> str:
-    return "unreadable" if isinstance(each, Unreadable) else each.status
+def _states(each: Overview | Unreadable) -> tuple[str, ...]:
+    if isinstance(each, Unreadable):
+        return ("unreadable", "damaged")
+    return (each.status, *(["damaged"] if each.problem else []))
 
 
 def _task(each: Overview | Unreadable) -> str:
@@ -177,7 +180,8 @@ def _where_it_stands(each: Overview) -> Html:
     """Its state, and who is writing it."""
     writer = writer_words(each.folder)
     badge = status_badge(each.status, damaged=bool(each.problem))
-    return el("span", badge, el("small", writer, class_="writer")) if writer else badge
+    said = [el("small", words, class_="writer") for words in (each.problem, writer) if words]
+    return el("span", badge, *said) if said else badge
 
 
 def _interval(interval: Interval | None) -> str:

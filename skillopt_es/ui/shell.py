@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 from attrs import frozen
 from starlette.responses import HTMLResponse
 
+from skillopt_es.presenting.words import status_words
 from skillopt_es.report.html import Child, Html, el, number
 from skillopt_es.version import software_version
 
@@ -106,7 +107,7 @@ def part(name: str, *children: Child, class_: str | None = None) -> Html:
 
 def status_badge(status: str, *, damaged: bool = False) -> Html:
     """Where a run stands, at a glance."""
-    words = f"{status}, damaged" if damaged else status
+    words = status_words(status, damaged=damaged)
     return el("span", words, class_=f"badge {'bad' if damaged else STATUS.get(status, 'idle')}")
 
 

@@ -137,7 +137,8 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     },
     # The page is served until somebody ends it; tests/ui looks at it, and steers a run that is at work.
     "docs/ui.md": {
-        each.line: f"timeout 5 {each.line} || test $? -eq 124" if each.line == "skillopt-es ui" else "true"
+        # a free port: the usual one may be somebody else's on this machine
+        each.line: f"timeout 5 {each.line} --port 0 || test $? -eq 124" if each.line == "skillopt-es ui" else "true"
         for each in shell_commands("docs/ui.md")
     },
     "docs/harvest.md": {"skillopt-es harvest review": "echo k | skillopt-es harvest review"},

@@ -7,10 +7,11 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from support.audits import regated
 from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
@@ -30,11 +31,13 @@ from skillopt_es.events.erasures import ERASED, ErasedText
 from skillopt_es.events.errors import LogUnwritable, RunBusy
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import FailurePattern
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import CallFailed, ChatRequest
+from skillopt_es.sessions.continuing import read_before
 from skillopt_es.sessions.forking import make_fork
-from skillopt_es.sessions.session import read_state, resume, start
+from skillopt_es.sessions.session import read_state, resume, start, train_on
 
 SMALL = ("train.num_epochs=2", "train.batch_size=3", "optimizer.slow_update_gate_with_selection=true")
 
@@ -335,3 +338,34 @@ def test_a_text_that_is_nested_too_deep_is_searched_as_it_stands() -> None:
     nested = "[" * 900 + '"a word"' + "]" * 900
     assert list(_lines(nested)) in (["a word"], [nested])
     assert list(_lines('{"b": ["x", {"c": "y"}], "a": "z\\nw"}')) == ["x", "y", "z", "w"]
+
+
+def test_what_another_run_handed_on_is_erased_too(run: Path, tmp_path: Path) -> None:
+    """The notes and tries of the run before it, in every field that quotes; each run names the other."""
+    before = read_before(run, ("train.num_epochs=1", "train.train_size=0"))
+    said = "It said: kind: apple id: t0, so be careful."
+    tried = evolve(before.learned.tried[-1], rejected_notes=(said,), patterns=(FailurePattern(said, 1, said),))
+    quoted = evolve(before.learned, meta_skill=said, tried=(tried,))
+    asyncio.run(train_on(evolve(before, learned=quoted), tmp_path / "on", world().session()))
+    assert says(tmp_path / "on", "kind: apple id: t0")
+    found = erased(tmp_path / "on")
+    assert found.relatives == ("run",)
+    assert not says(tmp_path / "on", "kind: apple id: t0")
+    assert_whole(tmp_path / "on")
+    assert erased(run).relatives == ("on",)
+
+
+def test_what_only_the_run_before_has_of_an_item_is_looked_for(run: Path, tmp_path: Path) -> None:
+    """It was not tried since: only the other log knows its words."""
+    before = read_before(run, ())
+    quoted = evolve(before.learned, meta_skill="It said: kind: apple id: t0, so be careful.")
+    stopped = ScriptedWorld(environment=ScriptedEnvironment(train=6, val=6, test=3), target=ScriptedModel("t", _absent))
+    with suppress(BackendError):
+        asyncio.run(train_on(evolve(before, learned=quoted), tmp_path / "on", stopped.session()))
+    assert says(tmp_path / "on", "kind: apple id: t0")
+    erased(tmp_path / "on")
+    assert not says(tmp_path / "on", "kind: apple id: t0")
+
+
+def _absent(request: ChatRequest) -> str:
+    raise CallFailed("auth", "no key")

@@ -70,10 +70,14 @@ def first_views(folder: Path, runs: int, events: int) -> None:
         print(f"first view of {runs} runs: {viewed(address, '/'):.2f} s, again {viewed(address, '/'):.2f} s")
     long = folder.parent / "long"
     write(long / "made", list(made_log(events // 256)))
-    with page(long) as (address, _):
-        print(f"first view of a run of {events:,} events: {viewed(address, '/run/made'):.2f} s")
-        for name in ("step/7", "cost", "refused", "skill", "items"):
-            print(f"  its page {name}: {viewed(address, f'/run/made/{name}'):.2f} s")
+    for name in ("", "step/7", "cost", "refused", "skill", "scores", "items", "item?item=v0", "events", "config"):
+        for kept in ("overview.json", "usage.json"):
+            (long / "made" / kept).unlink(missing_ok=True)
+        with page(long) as (address, pid):
+            viewed(address, "/static/ui.js")
+            before, path = used(pid)[0], f"/run/made/{name}".rstrip("/")
+            print(f"first view of a run of {events:,} events, page {name or 'now'}: {viewed(address, path):.2f} s,"
+                  f" {used(pid)[0] - before:.2f} s of processor")  # fmt: skip
 
 
 def delay(folder: Path, events: int) -> None:

@@ -362,15 +362,17 @@ def test_runs_lists_them_all(cli: Cli, several: Path) -> None:
     assert rows["paused"][:2] == ["paused", "0/9"]
     assert any(line.startswith("paused: paused, 2 of 12 items") for line in done.lines)
     assert rows["new"][0] == "new"
-    assert rows["damaged"][0] == "unreadable"
+    assert rows["damaged"][:2] == ["damaged", "0/12"]
     assert any(line.startswith("damaged: event 43 (EpochPlanned) was changed") for line in done.lines)
-    statuses = {row["run"]: row["status"] for row in cli("runs", "--dir", several, "--json").json}
+    found = cli("runs", "--dir", several, "--json").json
+    assert [row["run"] for row in found if row["problem"]] == ["damaged"]
+    statuses = {row["run"]: row["status"] for row in found}
     assert statuses == {
         "done": "completed",
         "killed": "stopped",
         "paused": "paused",
         "new": "new",
-        "damaged": "unreadable",
+        "damaged": "stopped",
     }
 
 
@@ -589,7 +591,7 @@ def test_runs_marks_a_run_without_its_tail(cli: Cli, demo_run: Path, tmp_path: P
     forge(tmp_path / "runs" / "cut", f"delete from events where seq > {last - 9}")
     said = f"the log ends at event {last - 9}, but head.json says that there were {last}"
     done = cli("runs", "--dir", tmp_path / "runs")
-    assert "stopped, damaged" in done.out
+    assert "cut    damaged" in done.out
     assert done.out.count("damaged") == 1
     assert done.lines[-1] == f"cut: {said}"
     problems = {row["run"]: row["problem"] for row in cli("runs", "--dir", tmp_path / "runs", "--json").json}

@@ -11,6 +11,7 @@ import yaml
 from support.chat import question
 
 from skillopt_es.config import RunConfig, load_config
+from skillopt_es.config.draft import heeds, origins
 from skillopt_es.errors import ConfigError
 from skillopt_es.sessions.opening import open_model
 from skillopt_es.testing.endpoint import Endpoint, Reply
@@ -41,6 +42,28 @@ def test_it_is_called_after_what_is_run(model: dict[str, Any], name: str, tmp_pa
     config = loaded(tmp_path, **model)
     assert config.target_model.model == name
     assert config.target_model.backend == model["target_backend"]
+
+
+def test_what_only_says_something_to_a_model_is_told_and_not_listed(tmp_path: Path) -> None:
+    """An address for both roles is the optimizer's; with a gateway it is the agent's model's, too."""
+    shared = {"base_url": "http://a/v1", "api_key_env": "THE_KEY"}
+    plain = loaded(tmp_path, "model.target_base_url=http://b/v1", target_backend="python:a.py:b", **shared)
+    assert plain.notices == (
+        "no effect on python:a.py:b, which asks no model of this run (target_gateway): model.target_base_url",
+    )
+    assert [each.setting for each in origins(plain, "target")] == ["backend", "model"]
+    assert not heeds(plain, "target", "api_key_env")
+    asking = loaded(tmp_path, target_backend="python:a.py:b", target_gateway="openai", target="m", **shared)
+    assert not asking.notices
+    assert {"base_url", "api_key_env"} < {each.setting for each in origins(asking, "target")}
+
+
+@pytest.mark.parametrize(("backend", "count"), [("openai", 1), ("simulated", 0), ("python:a.py:b", 0)])
+def test_fields_for_an_agent_are_told_to_be_idle_where_there_is_none(backend: str, count: int, tmp_path: Path) -> None:
+    """A chat model gets the question alone; a simulated one stands in for whatever a config is for."""
+    model = {"target_backend": backend, **({} if ":" in backend else {"target": "m"})}
+    config = loaded(tmp_path, 'env.agent_fields=["customer"]', **model)
+    assert len([each for each in config.notices if "env.agent_fields has no effect" in each]) == count
 
 
 def test_a_command_is_words_or_a_line_for_a_shell(tmp_path: Path) -> None:

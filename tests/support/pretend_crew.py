@@ -9,9 +9,20 @@ from typing import TypeVar
 
 from attrs import define, field
 
-from skillopt_es.adapters.executors.bench import Answer, Bench, Lease, Pack, Place, Report, Unit, pack_of, place_of
+from skillopt_es.adapters.executors.bench import Bench
 from skillopt_es.adapters.executors.crew import Crew, WorkerLost, WorkerRefused
 from skillopt_es.adapters.executors.local import LocalExecutor
+from skillopt_es.adapters.executors.travels import (
+    Answered,
+    Lease,
+    LineClosed,
+    Pack,
+    Place,
+    Told,
+    Unit,
+    pack_of,
+    place_of,
+)
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import AsyncCall, ExecutorSettings, Hands, Workplace
 
@@ -29,36 +40,73 @@ Fate = Callable[[str, Lease], WorkerLost | None]
 
 
 @define
+class PretendLine:
+    """One end of a line; what is sent is heard at the other one."""
+
+    other: PretendLine | None = None
+    heard: asyncio.Queue[object] = field(factory=asyncio.Queue)
+
+    def send(self, value: object) -> None:
+        """Sends a value."""
+        assert self.other is not None
+        self.other.heard.put_nowait(sent(value))
+
+    async def hear(self) -> object:
+        """The next value."""
+        value = await self.heard.get()
+        if value is None:
+            raise LineClosed
+        return value
+
+    def close(self) -> None:
+        """Hangs up."""
+        assert self.other is not None
+        for end in (self, self.other):
+            end.heard.put_nowait(None)
+
+
+def line() -> tuple[PretendLine, PretendLine]:
+    """Both ends of a line."""
+    one, other = PretendLine(), PretendLine()
+    one.other, other.other = other, one
+    return one, other
+
+
+@define
 class Pretend:
     """One worker."""
 
     bench: Bench
     fate: Fate
+    end: PretendLine
+    serving: asyncio.Task[None]
     dismissed: bool = False
+    lost: WorkerLost | None = None
 
-    async def begin(self, unit: Unit, skill: SkillTree) -> Report:
-        """Begins an attempt."""
-        self._maybe_dies("begin", unit.lease)
-        return sent(await self.bench.begin(sent(unit), sent(skill)))
+    async def knows(self, skill: SkillTree) -> None:
+        """Gives it a skill."""
+        self.bench.learn(sent(skill))
 
-    async def answer(self, lease: Lease, number: int, answer: Answer) -> Report:
-        """Hands on an answer."""
-        report = await self.bench.answer(sent(lease), number, sent(answer))
-        self._maybe_dies("answered", lease)
-        return sent(report)
+    def tell(self, told: Told) -> None:
+        """Tells it something."""
+        if isinstance(told, Unit | Answered):
+            self.lost = self.lost or self.fate("begin" if isinstance(told, Unit) else "answered", told.lease)
+        if self.lost is None or isinstance(told, Answered):
+            self.end.send(told)
+        if self.lost is not None:
+            self.end.close()
 
-    async def abandon(self) -> None:
-        """Ends the attempt that it makes."""
-        await self.bench.abandon()
+    async def hear(self) -> object:
+        """What it says next."""
+        try:
+            return await self.end.hear()
+        except LineClosed:
+            raise self.lost or WorkerLost("dismissed", by_itself=False) from None
 
     def dismiss(self) -> None:
         """Ends it."""
         self.dismissed = True
-
-    def _maybe_dies(self, when: str, lease: Lease) -> None:
-        lost = WorkerLost("dismissed", by_itself=False) if self.dismissed else self.fate(when, lease)
-        if lost is not None:
-            raise lost
+        self.end.close()
 
 
 @define
@@ -80,15 +128,16 @@ class PretendExecutor:
     def hands(self, workplace: Workplace) -> Hands:
         """The crew."""
         place = place_of(workplace.software, workplace.settings, workplace.digests)
-        there, pack = self.change(place), self.pack or pack_of(workplace.settings.data)
+        elsewhere, pack = self.change(place), self.pack or pack_of(workplace.settings.data)
 
         async def hire() -> Pretend:
             await asyncio.sleep(0)
-            bench = Bench(sent(there), sent(pack))
+            bench = Bench(sent(elsewhere), sent(pack))
             why = bench.open()
             if why:
                 raise WorkerRefused(f"the one on node-1: {why}")
-            self.hired.append(Pretend(bench, self.fate))
+            here, there = line()
+            self.hired.append(Pretend(bench, self.fate, here, asyncio.create_task(bench.serve(there))))
             return self.hired[-1]
 
         self.crew = Crew(
@@ -105,4 +154,6 @@ class PretendExecutor:
         if self.crew is not None:
             await self.crew.close()
         for worker in self.hired:
+            worker.dismiss()
+            await worker.serving
             await worker.bench.close()

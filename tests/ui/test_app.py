@@ -133,7 +133,12 @@ def test_a_run_with_a_changed_event_says_which_one_and_shows_what_is_whole(demo_
         log.execute("update events set data = data || ' ' where seq = ?", (seq,))
     (tmp_path / "changed" / OVERVIEW_FILE).unlink()
     there = Asking(directory=tmp_path)
-    assert f"event {seq} (" in there.get("/").text
+    listed = there.get("/").text
+    assert f"event {seq} (" in listed
+    assert "unreadable" not in listed
+    assert '<span class="badge bad">damaged</span>' in listed
+    assert "2/" in listed  # what stands before the damage
+    assert "changed" in there.get("/?state=damaged").text.partition("<tbody>")[2]
     front = there.get("/run/changed").text
     assert f"event {seq} (" in front.partition('role="alert"')[2].partition("</div>")[0]
     assert "/run/changed/step/1" in front

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from attrs import frozen
 
+from skillopt_es.adapters.environments.tasks.patterns import Patterns, compiled
 from skillopt_es.adapters.environments.tasks.verdicts import Attempt, Verdict
 from skillopt_es.adapters.environments.tasks.words import has_words
 from skillopt_es.events.values import Json
@@ -23,7 +24,8 @@ _COUNTED: Mapping[str, Callable[[str], int]] = {
     "sentences": lambda text: len(re.findall(r"[^.!?]+(?:[.!?]+|$)", text.strip())),
 }
 _USED = ("tool", "command", "file")
-Met = Callable[[Attempt], str]
+Met = Callable[[Attempt], str | Awaitable[str]]
+_SECONDS = 30.0  # for a slow pattern
 
 
 @frozen
@@ -34,7 +36,8 @@ class Checks:
 
     async def __call__(self, attempt: Attempt) -> Verdict:
         """The verdict; its note names what is not met."""
-        wrong = [said for check in self.checks if (said := check(attempt))]
+        said = [each if isinstance(each, str) else await each for each in (check(attempt) for check in self.checks)]
+        wrong = [*filter(None, said)]
         share = (len(self.checks) - len(wrong)) / len(self.checks)
         return Verdict(float(not wrong), share, "; ".join(wrong))
 
@@ -118,16 +121,44 @@ def _level(mark: re.Match[str]) -> int:
     return len(mark["marks"]) if mark["marks"] else 7
 
 
-def _at_most(value: Mapping[str, Json]) -> Met:
+def _limit(value: Mapping[str, Json]) -> tuple[int, str]:
     count, unit = value.get("count"), value.get("of")
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ValueError("has an at_most whose count is not a whole number above 0")
+        raise ValueError(f"has an {value['check']} whose count is not a whole number above 0")
     if not isinstance(unit, str) or unit not in _COUNTED:
-        raise ValueError(f"has an at_most of none of these: {', '.join(_COUNTED)}")
+        raise ValueError(f"has an {value['check']} of none of these: {', '.join(_COUNTED)}")
+    return count, unit
+
+
+def _at_most(value: Mapping[str, Json]) -> Met:
+    count, unit = _limit(value)
 
     def met(attempt: Attempt) -> str:
         found = _COUNTED[unit](attempt.answer)
         return "" if found <= count else f"it has {found} {unit}, and {count} are allowed"
+
+    return met
+
+
+def _at_least(value: Mapping[str, Json]) -> Met:
+    count, unit = _limit(value)
+
+    def met(attempt: Attempt) -> str:
+        found = _COUNTED[unit](attempt.answer)
+        return "" if found >= count else f"it has {found} {unit}, and {count} are needed"
+
+    return met
+
+
+def _matches(value: Mapping[str, Json]) -> Met:
+    pattern = _text(value, "pattern")
+    try:
+        patterns = Patterns((compiled(pattern),), _SECONDS)
+    except ValueError as error:
+        raise ValueError(f"has a matches whose pattern {error}") from error
+
+    async def met(attempt: Attempt) -> str:
+        return "" if await patterns.found(attempt.answer) else f"nothing in it matches {pattern!r}"
 
     return met
 
@@ -165,6 +196,8 @@ _KINDS: Mapping[str, tuple[Sequence[str], Callable[[Mapping[str, Json]], Met]]] 
     "ends_with": (("text",), _ends),
     "section_contains": (("section", "text"), _section),
     "at_most": (("count", "of"), _at_most),
+    "at_least": (("count", "of"), _at_least),
+    "matches": (("pattern",), _matches),
     "is_json": ((), _is_json),
     "tool_called": (("name",), _tool),
 }

@@ -29,7 +29,7 @@ _CHILD = "import json, re, sys; job = json.load(sys.stdin); print(int(any(re.sea
 
 
 @frozen
-class _Patterns:
+class Patterns:
     """Searches here when that must be quick, else in a child process with a time limit."""
 
     patterns: tuple[re.Pattern[str], ...]
@@ -37,9 +37,12 @@ class _Patterns:
 
     async def __call__(self, attempt: Attempt) -> Verdict:
         """Right when a pattern is found anywhere in the answer."""
-        answer = attempt.answer
+        return solved(await self.found(attempt.answer))
+
+    async def found(self, answer: str) -> bool:
+        """Whether a pattern is found anywhere in the answer; raises GraderError where that takes too long."""
         if all(quick(pattern.pattern, len(answer)) for pattern in self.patterns):
-            return solved(any(pattern.search(answer) for pattern in self.patterns))
+            return any(pattern.search(answer) for pattern in self.patterns)
         job = json.dumps([[pattern.pattern for pattern in self.patterns], answer]).encode()
         # Isolated and without site: no module that lies around can take the place of `re`.
         argv = (sys.executable, "-I", "-S", "-c", _CHILD)
@@ -47,12 +50,12 @@ class _Patterns:
             output = await run_command(argv, folder=Path("/"), stdin=job, seconds=self.timeout)
         except GraderError as error:
             raise GraderError(f"the search for the pattern failed: {error}") from error
-        return solved(output == "1")
+        return output == "1"
 
 
 def regex(key: Key) -> Grader:
     """Right when one of the expected patterns is found in the answer (`re.search`; anchor it for a full match)."""
-    return _Patterns(tuple(_compiled(each) for each in alternatives(key.expected)), key.timeout)
+    return Patterns(tuple(compiled(each) for each in alternatives(key.expected)), key.timeout)
 
 
 def quick(pattern: str, length: int) -> bool:
@@ -65,7 +68,8 @@ def quick(pattern: str, length: int) -> bool:
     return bool(tries <= _INLINE_STEPS)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern, ready to be searched for; raises ValueError for what is none."""
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:

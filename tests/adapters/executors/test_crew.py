@@ -12,8 +12,8 @@ from attrs import evolve
 from support.pretend_crew import Fate, PretendExecutor
 
 from skillopt_es.adapters.environments.tasks import open_environment
-from skillopt_es.adapters.executors.bench import Lease, Place
 from skillopt_es.adapters.executors.crew import Worker, WorkerLost
+from skillopt_es.adapters.executors.travels import Lease, Place
 from skillopt_es.errors import BackendError
 from skillopt_es.events.values import Failed, Json, Measured
 from skillopt_es.ports import ChatReply, ExecutorSettings, Hands, Item, Message, NotStarted

@@ -13,6 +13,7 @@ from skillopt_es.adapters.tasksets.rows import Taken, same_ids
 from skillopt_es.adapters.tasksets.suites import READERS, read_taskset
 from skillopt_es.adapters.tasksets.twins import twins_in
 from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
 
 FILES = Path(__file__).parent / "files"
 
@@ -105,7 +106,41 @@ def test_task_files_of_skillopt_sleep(tmp_path: Path) -> None:
         ("normalized", "train", "untrusted"),
         ("judge", "val", "untrusted"),
     ]
-    assert [why for _, why in tasks.left] == ["its rule has no counterpart here", "it has no reference"]
+    whys = ["its rule has no checks in a form that is known", "it has no reference"]
+    assert [why for _, why in tasks.left] == whys
+
+
+def test_rules_of_skillopt_sleep_become_checks(tmp_path: Path) -> None:
+    """Each by its counterpart; what has none is left, by name."""
+    rules: list[list[dict[str, Json]]] = [
+        [{"op": "section_present", "arg": "Risks"}, {"op": "max_chars", "arg": "900"}, {"op": "min_chars", "arg": 9}],
+        [{"op": "regex", "arg": "^#"}, {"op": "contains", "arg": "x"}, {"op": "not_contains", "arg": "y"}],
+        [{"op": "tool_called", "arg": "search"}],
+        [{"op": "no_refusal"}],
+        [{"op": "regex", "arg": "("}],
+    ]
+    rows = [
+        {"id": str(number), "intent": "Do", "reference_kind": "rule", "judge": {"kind": "rule", "checks": checks}}
+        for number, checks in enumerate(rules)
+    ]
+    (tmp_path / "tasks.json").write_text(json.dumps(rows), encoding="utf-8")
+    tasks = taken(tmp_path / "tasks.json", "sleep")
+    assert [task["checks"] for task in tasks.tasks] == [
+        [
+            {"check": "section_contains", "section": "Risks"},
+            {"check": "at_most", "count": 900, "of": "characters"},
+            {"check": "at_least", "count": 9, "of": "characters"},
+        ],
+        [
+            {"check": "matches", "pattern": "^#"},
+            {"check": "contains", "text": "x"},
+            {"check": "lacks", "text": "y"},
+        ],
+        [{"check": "tool_called", "name": "search"}],
+    ]
+    assert "'no_refusal'" in tasks.left[0][1]
+    assert "must be a regular expression" in tasks.left[1][1]
+    assert "rules became checks" in tasks.notes[0]
 
 
 def test_tables_find_their_fields_or_are_told(tmp_path: Path) -> None:
