@@ -121,6 +121,8 @@ class Failed:
     message: str
 
 
+EVEN = Measured(0.5, 0.5)
+"""What an answer is worth against one that is as good."""
 UNREADABLE = "unreadable"
 """The kind of failure, and its code, where a judge answered and nobody can read what it said."""
 
@@ -154,9 +156,11 @@ class GateVerdict:
     standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
     that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
     The items that turned in the first draw may have been drawn `again`, under both texts; then those are won and lost
-    of which every draw says so. `known_from` is where the candidate had been measured before. `stale_from` is the skill
-    whose score stood in for the current one's, or goes on to stand for the candidate. Without `compared`, nobody
-    counted which items turned.
+    of which every draw says so. `known_from` is where the candidate had been measured before. `stale_from` is the
+    skill whose score stood in for the current one's, or goes on to stand for the candidate. Without `compared`,
+    nobody counted which items turned. Where a judge compared the answers, the verdict rests on how far it `preferred`
+    the candidate's: 0.5 is neither's. `won` and `lost` are then the items where it did, and the scores are told
+    beside it.
     """
 
     action: Decided
@@ -179,6 +183,7 @@ class GateVerdict:
     error: float | None = None
     exact: bool = True
     again: tuple[str, ...] = ()
+    preferred: float | None = None
 
     @property
     def taken(self) -> bool:

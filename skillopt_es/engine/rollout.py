@@ -19,6 +19,7 @@ from attrs import evolve, field, frozen
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
+from skillopt_es.engine.comparing import judge_request
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words, understood
 from skillopt_es.engine.tasks import Rollouts, RunData, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
@@ -281,17 +282,14 @@ class _Target:
 
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         """What the judge says of the answer; its calls belong to this unit."""
-        role = self._run.config.judge_model
         self._judged += 1
-        request = ChatRequest(
-            slot=self.slot.judged(self._judged),
-            stage="judge",
-            messages=tuple(messages),
+        request = judge_request(
+            self._run,
+            self.slot.judged(self._judged),
+            self._unit.item,
+            messages,
             max_tokens=max_tokens,
-            temperature=role.temperature,
-            effort=role.reasoning_effort,
             schema=schema,
-            item=self._unit.item,
         )
         answer = await self._kept("judge", request)
         return ChatReply(text=answer.text, finish=answer.finish)

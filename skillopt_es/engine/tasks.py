@@ -27,6 +27,7 @@ from skillopt_es.events.values import (
     LASTING,
     UNREADABLE,
     Batch,
+    CallRef,
     Json,
     Measured,
     Outcome,
@@ -152,6 +153,26 @@ class Rollouts:
     units: tuple[Unit, ...]
 
 
+@frozen(kw_only=True)
+class Rivals:
+    """Two skills' answers to one item, to be compared by a judge; None where an attempt gave none."""
+
+    place: Place = field(converter=Place)
+    item: str
+    candidate: str
+    current: str
+    answer: CallRef | None
+    other: CallRef | None
+    judged: int = 0
+
+
+@frozen
+class Comparisons:
+    """Answers that may all be compared at once; what the judge says is recorded in this order."""
+
+    pairs: tuple[Rivals, ...]
+
+
 @frozen
 class Questions:
     """Questions to the optimizer that do not depend on each other: jobs whose types the program knows."""
@@ -174,7 +195,7 @@ class Decide:
     reads_back: bool = False
 
 
-Task = Rollouts | Questions | AddUp | Decide
+Task = Rollouts | Comparisons | Questions | AddUp | Decide
 
 
 @frozen(kw_only=True)
@@ -358,7 +379,7 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     )
 
 
-_ASKED_ANEW = (
+ASKED_ANEW = (
     "look at what the judge replied; each resume asks it anew about these items, and with `--set "
     "rollout.max_failed_share=N` a run goes on where a larger share of them has no grade"
 )
@@ -378,7 +399,7 @@ def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutComplete
         reason="unmeasured",
         message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
         f"({what}); first, {example}",
-        hint=_ASKED_ANEW if UNREADABLE in kinds else "",
+        hint=ASKED_ANEW if UNREADABLE in kinds else "",
     )
 
 

@@ -50,6 +50,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "viewed": (),
         "injected": (),
     },
+    "AnswersCompared": {"failure": "", "calls": ()},
     "SkillScored": {
         "value": None,
         "exact": True,
@@ -131,6 +132,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "error": None,
         "exact": True,
         "again": (),
+        "preferred": None,
     },
     "Score": {"unmeasured": 0},
     "SkillTree": {"main": "SKILL.md"},
