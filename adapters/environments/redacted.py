@@ -20,6 +20,7 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     Comparing,
+    Elsewhere,
     Environment,
     Episode,
     Hands,
@@ -142,8 +143,8 @@ class RedactedHands:
     async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
         """The same attempt, as `RedactedEnvironment` gives it."""
 
-        def clean() -> Ask:
-            return _clean_ask(asking(), self._clean)
+        def clean(elsewhere: Elsewhere | None) -> Ask:
+            return _clean_ask(asking(elsewhere), self._clean)
 
         with without_secrets(self._clean):
             episode = await self._inner.attempt(item, skill, clean, seed=seed, slot=slot)
