@@ -120,6 +120,8 @@ class Failed:
     message: str
 
 
+EVEN = Measured(0.5, 0.5)
+"""What an answer is worth against one that is as good."""
 UNREADABLE = "unreadable"
 """The kind of failure, and its code, where a judge answered and nobody can read what it said."""
 
@@ -153,7 +155,9 @@ class GateVerdict:
     standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
     that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
     `known_from` is where the candidate had been measured before. `stale_from` is the skill whose score stood in for the
-    current one's, or goes on to stand for the candidate. Without `compared`, nobody counted which items turned.
+    current one's, or goes on to stand for the candidate. Without `compared`, nobody counted which items turned. Where a
+    judge compared the answers, the verdict rests on how far it `preferred` the candidate's: 0.5 is neither's. `won` and
+    `lost` are then the items where it did, and the scores are told beside it.
     """
 
     action: Decided
@@ -175,6 +179,7 @@ class GateVerdict:
     current_draws: int = 1
     error: float | None = None
     exact: bool = True
+    preferred: float | None = None
 
     @property
     def taken(self) -> bool:

@@ -23,7 +23,19 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, RunStarted, SkillScored
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
-from skillopt_es.events.values import UNREADABLE, Batch, Json, Measured, Outcome, Purpose, Role, Score, SkillTree, Split
+from skillopt_es.events.values import (
+    UNREADABLE,
+    Batch,
+    CallRef,
+    Json,
+    Measured,
+    Outcome,
+    Purpose,
+    Role,
+    Score,
+    SkillTree,
+    Split,
+)
 from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
 from skillopt_es.skill.density import semantic_density
 
@@ -140,6 +152,26 @@ class Rollouts:
     units: tuple[Unit, ...]
 
 
+@frozen(kw_only=True)
+class Rivals:
+    """Two skills' answers to one item, to be compared by a judge; None where an attempt gave none."""
+
+    place: Place = field(converter=Place)
+    item: str
+    candidate: str
+    current: str
+    answer: CallRef | None
+    other: CallRef | None
+    judged: int = 0
+
+
+@frozen
+class Comparisons:
+    """Answers that may all be compared at once; what the judge says is recorded in this order."""
+
+    pairs: tuple[Rivals, ...]
+
+
 @frozen
 class Questions:
     """Questions to the optimizer that do not depend on each other: jobs whose types the program knows."""
@@ -162,7 +194,7 @@ class Decide:
     reads_back: bool = False
 
 
-Task = Rollouts | Questions | AddUp | Decide
+Task = Rollouts | Comparisons | Questions | AddUp | Decide
 
 
 @frozen(kw_only=True)
@@ -339,7 +371,7 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     )
 
 
-_ASKED_ANEW = (
+ASKED_ANEW = (
     "look at what the judge replied; each resume asks it anew about these items, and with `--set "
     "rollout.max_failed_share=N` a run goes on where a larger share of them has no grade"
 )
@@ -359,7 +391,7 @@ def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutComplete
         reason="unmeasured",
         message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
         f"({what}); first, {example}",
-        hint=_ASKED_ANEW if UNREADABLE in kinds else "",
+        hint=ASKED_ANEW if UNREADABLE in kinds else "",
     )
 
 

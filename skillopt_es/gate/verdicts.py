@@ -47,7 +47,19 @@ from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Measu
 from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, compare, heeded, judge, too_little_for
+from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences
+from skillopt_es.gate.rules import (
+    Comparison,
+    Known,
+    MoreDraws,
+    Rule,
+    Ruling,
+    Side,
+    compare,
+    heeded,
+    judge,
+    too_little_for,
+)
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing
 
@@ -97,7 +109,7 @@ def known_of(state: AnyState) -> Known:
 
 def leads(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
-    current, candidate = _sides(state, run, contest)
+    current, candidate = _graded(state, run, contest)
     return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > 0
 
 
@@ -109,6 +121,13 @@ def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
 
 
 def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
+    """What the rule weighs: what a judge prefers where it compares answers, else the grades."""
+    if run.config.evaluation.compare_answers:
+        return preferences(state, run, contest)
+    return _graded(state, run, contest)
+
+
+def _graded(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
     current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
     candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
     return current, candidate
@@ -132,6 +151,8 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     found = judged(state, run, contest)
     if isinstance(found, Ruling):
         return None
+    if run.config.evaluation.compare_answers:
+        return comparing_task(state, run, contest, max(found.candidate, found.current))
     current = [selection(run, contest.current_place, contest.current, draw=found.current)] if found.current else []
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
@@ -196,8 +217,11 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
     seen, rule = ruling.comparison, run.config.evaluation.gate_rule
     scores = (seen.candidate, seen.current)
-    once = rule in DRAWS_ONCE
-    if once and candidate is not None:
+    once, told = rule in DRAWS_ONCE, seen
+    if run.config.evaluation.compare_answers:
+        told = _told_beside(state, run, contest)
+        scores = (told.candidate, told.current)
+    elif once and candidate is not None:
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     accepted = ruling.verdict == "accept"
@@ -207,12 +231,13 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         action="accept_new_best" if new_best else ruling.verdict,
         new_best=new_best,
         candidate_score=scores[0],
-        candidate_value=seen.candidate_value,
+        candidate_value=told.candidate_value,
         current_score=scores[1],
-        current_value=seen.current_value,
+        current_value=told.current_value,
         compared=len(seen.items),
         won=seen.won,
         lost=seen.lost,
+        preferred=seen.candidate.soft if run.config.evaluation.compare_answers else None,
         rule=rule,
         reason="" if once and ruling.reason in ("better", "not_better") else ruling.reason,
         draws=seen.candidate_draws,
@@ -220,6 +245,12 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         error=seen.error,
         exact=ruling.exact,
     )
+
+
+def _told_beside(state: AnyState, run: RunData, contest: Contest) -> Comparison:
+    """The grades of all draws of both, where the verdict goes by what a judge prefers."""
+    current, candidate = _graded(state, run, contest)
+    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth)
 
 
 def _against_what_is_known(
@@ -440,6 +471,10 @@ def _open_test(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     return SealedTestOpened(look=state.looks.count + 1, by="final")
 
 
+def _pause_for_judge(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
+    return pause_for_judge(state)
+
+
 def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     assert state.current is not None
     assert state.best is not None
@@ -459,5 +494,6 @@ FINAL_DECISIONS: Mapping[str, Decision[object]] = {
     "promote_best": _promote_best,
     "open_test": _open_test,
     "complete_run": _complete_run,
+    "pause_for_judge": _pause_for_judge,
 }
-"""The decisions that `final_task` asks for."""
+"""The decisions that `final_task` asks for, and the gate wherever it is asked."""

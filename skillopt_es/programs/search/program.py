@@ -21,7 +21,7 @@ from skillopt_es.programs.search import state as search
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
-from skillopt_es.programs.search.examples import examples_group, show_examples
+from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
 from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
 from skillopt_es.programs.search.rounds import groups_to_ask, next_tries, screened
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
@@ -43,7 +43,7 @@ def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> eve
 
 def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
     step, groups = open_step(state), groups_to_ask(state, run)
-    shown = examples_group(state, run, evidence) if groups and not step.rounds else ()
+    shown = examples_group(state, run, evidence) if examples_due(state, run) else ()
     return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown))
 
 
