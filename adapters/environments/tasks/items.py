@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT
+from skillopt_es.adapters.environments.tasks.judging import Judge
 from skillopt_es.adapters.environments.tasks.verdicts import Grader
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Json
@@ -31,6 +32,7 @@ class TaskItem:
     expected: Json
     grader: str
     grade: Grader = field(repr=False, eq=False)
+    judge: Judge = field(repr=False, eq=False)
 
     @property
     def expected_answer(self) -> str:
@@ -51,7 +53,7 @@ class TaskItem:
         return tuple(each for each in listed if isinstance(each, str))
 
 
-def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader) -> TaskItem:
+def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader, judge: Judge) -> TaskItem:
     """The task in a row of the data, with the fields told to agents; raises DataError for what cannot be asked."""
     kind = raw.fields.get("type", "")
     if not isinstance(kind, str):
@@ -71,6 +73,7 @@ def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader
         expected=raw.fields.get("expected"),
         grader=grader,
         grade=grade,
+        judge=judge,
     )
 
 
