@@ -11,7 +11,6 @@ from attrs import define, field
 from skillopt_es.adapters.environments.data import SUFFIXES, RawItem, read_items
 from skillopt_es.adapters.environments.splits import sole_file
 from skillopt_es.adapters.tasksets.rows import Row, placed_tasks, read_dataset, read_table
-from skillopt_es.counting import counted
 from skillopt_es.errors import DataError
 
 TABLES = (".csv", ".tsv", ".parquet", ".arrow")
@@ -43,7 +42,7 @@ class TableReader:
         self.told += [f"{path.name}: {note}" for note in found.notes]
         for why, count in Counter(why for _, why in found.left).items():
             first = next(where for where, each in found.left if each == why)
-            notes.append(f"{path.name}: {counted(count, 'row')} left out: {why} (first: {first})")
+            notes.append(f"{path.name}: {count} row{'s'[: count > 1]} left out: {why} (first: {first})")
         items: dict[str, RawItem] = {}
         for where, task in found.tasks:
             item = RawItem(id=str(task["id"]), fields=task, where=where)
