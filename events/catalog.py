@@ -23,6 +23,7 @@ from skillopt_es.events.values import (
     Draft,
     Edit,
     EditReport,
+    Effect,
     FailurePattern,
     GateVerdict,
     ImportedBatch,
@@ -222,6 +223,26 @@ class RolloutCompleted(Event):
 
 
 @frozen(kw_only=True)
+class AnswersCompared(Event):
+    """
+    A judge compared a candidate's answer to an item with the current skill's, in both orders: 1 if it prefers it.
+
+    `answer` and `other` are the calls that gave the two, None where an attempt gave none; they are not asked for anew.
+    `calls` are the judge's: there are none where the answers are the same, or one is missing.
+    """
+
+    place: str
+    item: str
+    candidate: str
+    current: str
+    answer: CallRef | None
+    other: CallRef | None
+    outcome: Outcome
+    failure: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
 class SkillScored(Event):
     """
     A whole evaluation was added up.
@@ -349,7 +370,7 @@ class LearningRateChosen(Event):
 
 @frozen(kw_only=True)
 class TriesPlanned(Event):
-    """Which training items are tried next to tell what a step's edits are worth, each under which text."""
+    """Which items are tried next to tell what a step's edits are worth, each under which text."""
 
     step: int
     tries: tuple[Tries, ...]
@@ -360,7 +381,8 @@ class EditsRanked(Event):
     """
     The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached.
 
-    Where edits were tried alone, `credits` say what each has earned.
+    Where edits were tried alone, `credits` say what each has earned. Where all of them were refused `together`, by that
+    verdict, `effects` say what each was found to do.
     """
 
     step: int
@@ -372,6 +394,8 @@ class EditsRanked(Event):
     failed: str = ""
     calls: tuple[CallRef, ...] = ()
     credits: tuple[Credit, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    together: GateVerdict | None = None
 
 
 @frozen(kw_only=True)
@@ -407,13 +431,18 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """The candidate met the current skill on the validation items, and this is the verdict."""
+    """
+    The candidate met the current skill on the validation items, and this is the verdict.
+
+    `against` are the items for whose sake a candidate was refused that the rule would have taken.
+    """
 
     VERSION: ClassVar[int] = 2
 
     step: int
     candidate: str
     verdict: GateVerdict
+    against: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -642,6 +671,7 @@ CATALOG: tuple[type[Event], ...] = (
     RunSteered,
     EpochPlanned,
     RolloutCompleted,
+    AnswersCompared,
     SkillScored,
     MinibatchesPlanned,
     PatchProposed,

@@ -36,6 +36,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
+    TriesPlanned,
     names_of,
 )
 from skillopt_es.events.places import Place
@@ -67,6 +68,7 @@ class Chain:
     consolidated: Seen[AppendixConsolidated] | None = None
     merges: Mapping[str, Seen[PatchesMerged]] = field(factory=dict)
     learning_rate: Seen[LearningRateChosen] | None = None
+    tries: tuple[Seen[TriesPlanned], ...] = ()
     ranked: Seen[EditsRanked] | None = None
     rewritten: Seen[SkillRewritten] | None = None
     built: Seen[CandidateBuilt] | None = None
@@ -97,7 +99,9 @@ class Chain:
         single = (self.groups, self.extended, self.consolidated, self.learning_rate, self.ranked, self.rewritten)
         ends = (self.wagered, self.built, self.gated, self.skipped, self.written, self.gap)
         there = [each for each in (*single, *ends) if each is not None]
-        return tuple(sorted([*there, *self.patches.values(), *self.merges.values()], key=lambda seen: seen.seq))
+        return tuple(
+            sorted([*there, *self.tries, *self.patches.values(), *self.merges.values()], key=lambda seen: seen.seq)
+        )
 
     @cached_property
     def proposals(self) -> Mapping[str, Proposal]:
@@ -236,6 +240,7 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     AppendixConsolidated: lambda chain, seen: evolve(chain, consolidated=seen),
     PatchesMerged: lambda chain, seen: evolve(chain, merges={**chain.merges, seen.event.merge: seen}),
     LearningRateChosen: lambda chain, seen: evolve(chain, learning_rate=seen),
+    TriesPlanned: lambda chain, seen: evolve(chain, tries=(*chain.tries, seen)),
     EditsRanked: lambda chain, seen: evolve(chain, ranked=seen),
     SkillRewritten: lambda chain, seen: evolve(chain, rewritten=seen),
     CandidateBuilt: lambda chain, seen: evolve(chain, built=seen),

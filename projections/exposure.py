@@ -24,9 +24,8 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.places import Place
+from skillopt_es.events.values import HELD_OUT
 from skillopt_es.projections.persistent import Ledger
-
-_HELD_OUT = ("selection", "test")
 
 
 @frozen(kw_only=True)
@@ -45,7 +44,7 @@ def after_rollouts(exposure: Exposure, events: Sequence[RolloutCompleted]) -> Ex
     """What is known once these were tried."""
     met = exposure.met
     for event in events:
-        if event.purpose not in _HELD_OUT and event.item not in met:
+        if event.purpose not in HELD_OUT and event.item not in met:
             met = met.put(event.item, event.place)
     return exposure if met is exposure.met else replace(exposure, met=met)
 

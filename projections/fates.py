@@ -8,7 +8,7 @@ from typing import Literal
 from attrs import frozen
 
 from skillopt_es.events.catalog import EditsRanked
-from skillopt_es.events.values import Credit, GateVerdict
+from skillopt_es.events.values import Credit, Effect, GateVerdict
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.wording import same_words
 
@@ -164,8 +164,17 @@ def _why_not_chosen(ranked: EditsRanked, name: str) -> str:
     credit = next((each for each in ranked.credits if each.edit == name), None)
     if credit is not None:
         return f"alone it {earned(credit)}"
+    effect = next((each for each in ranked.effects if name in each.edits), None)
+    if effect is not None:
+        return effect_words(effect)
     budget = "" if ranked.budget is None else f", budget {ranked.budget}"
     return f"{len(ranked.chosen)} of {len(ranked.pool)} were chosen{budget}"
+
+
+def effect_words(effect: Effect) -> str:
+    """What a change was found to do, where it was refused together with others."""
+    items = "1 item notices it" if effect.items == 1 else f"{effect.items} items notice it"
+    return f"its effect is {effect.effect:+.2f} an item; {items}"
 
 
 def earned(credit: Credit) -> str:

@@ -23,7 +23,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Minibatch, SplitIds
+from skillopt_es.events.values import HELD_OUT, Minibatch, SplitIds
 
 
 @define
@@ -45,7 +45,7 @@ class HeldOut:
         match event:
             case RunStarted():
                 return self._splits(event.splits)
-            case RolloutCompleted() if event.purpose not in ("selection", "test"):
+            case RolloutCompleted() if event.purpose not in HELD_OUT:
                 self._try(event.place, event.item)
                 return self._held_out([event.item], f"tries for training at {event.place}")
             case MinibatchesPlanned():

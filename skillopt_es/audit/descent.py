@@ -19,6 +19,7 @@ from skillopt_es.events.catalog import (
     CandidateGated,
     ComparisonDrawn,
     ComparisonExtended,
+    EditsRanked,
     MetaSkillWritten,
     Recorded,
     RolloutCompleted,
@@ -28,6 +29,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.places import SLOW, Place
+from skillopt_es.events.values import GateVerdict
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
 from skillopt_es.projections.item_results import split_in
@@ -104,7 +106,11 @@ class Descent:
 
 @define
 class _Walk:
-    """What has been found while the events are read."""
+    """
+    What has been found while the events are read.
+
+    In the `judged` steps it met a candidate or parts of one; in the `counted` epochs it was tried in a batch.
+    """
 
     evidence: Evidence
     found: list[Derived] = field(factory=list)
@@ -115,6 +121,8 @@ class _Walk:
     compared: set[int] = field(factory=set)
     advised: set[int] = field(factory=set)
     paired: set[int] = field(factory=set)
+    judged: set[int] = field(factory=set)
+    counted: set[int] = field(factory=set)
 
     def say(self, kind: Kind, seq: int, name: str, fate: str, *, step: int | None = None, epoch: int | None) -> None:
         """Notes one thing."""
@@ -137,8 +145,8 @@ def descent(evidence: Evidence, records: Iterable[Recorded]) -> Descent:
         trained = (chain for chain in written.chains.values() if chain.step in walk.trained)
         unknown = tuple(chain.step for chain in trained if chain.analysts_unknown)
         taken = [chain.step for chain in written.chains.values() if _step(walk, chain) and chain.taken]
-        lines = tuple(_lines(evidence, written, walk.advised))
-        met = (chain for chain in written.chains.values() if patches_of(evidence, chain))
+        lines = tuple(_lines(walk, written))
+        met = (chain for chain in written.chains.values() if _patches_of(walk, chain))
         unsaid = [merge for chain in met for merge in chain.unsaid]
     derived = sorted(walk.found, key=lambda each: each.seq)
     return Descent(evidence=evidence, derived=tuple(derived), lines=lines, taken=tuple(taken), unknown=unknown,
@@ -152,14 +160,7 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
         case RunStarted(program="evaluation"):  # an evaluation: it has one purpose, whichever the split
             walk.split = split_in(event.splits, walk.evidence.item)
         case RolloutCompleted() if walk.evidence.is_of(event.item, event.place):
-            place = Place(event.place)
-            walk.places.add(event.place)
-            if event.purpose == "selection":
-                walk.skills.add(event.skill)
-            if event.purpose == "train" and place.step is not None:
-                walk.trained.add(place.step)
-            fate = walk.split or event.purpose.replace("_", " ")
-            walk.say("result", seq, place.shown(event.item), fate, step=place.step, epoch=place.epoch)
+            _result(walk, seq, event)
         case SkillScored() if event.place in walk.places:
             place = Place(event.place)
             most = "" if event.exact else "at most "
@@ -170,11 +171,30 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
             turned = "won" if item in verdict.won else "lost" if item in verdict.lost else "same"
             fate = f"{verdict.action.replace('_', ' ')}; the item: {turned}"
             walk.say("verdict", seq, f"gate of step {event.step}", fate, step=event.step, epoch=None)
+        case EditsRanked(together=GateVerdict()) if event.step in walk.judged:
+            fate = f"{len(event.chosen)} of {len(event.pool)} edits stay"
+            walk.say("verdict", seq, f"parts of step {event.step}", fate, step=event.step, epoch=None)
         case SlowUpdateApplied(verdict=verdict) if verdict.by_gate and event.candidate in walk.skills:
             fate = verdict.action.replace("_", " ")
             walk.say("verdict", seq, f"guidance of epoch {event.epoch}", fate, epoch=event.epoch)
         case BestPromoted() if event.skill in walk.skills:
             walk.say("verdict", seq, "promotion of the final skill", "promoted", epoch=None)
+
+
+def _result(walk: _Walk, seq: int, event: RolloutCompleted) -> None:
+    """One result of the evidence, and where it counts."""
+    place = Place(event.place)
+    walk.places.add(event.place)
+    if event.purpose == "selection":
+        walk.skills.add(event.skill)
+    if event.purpose == "train" and place.step is not None:
+        walk.trained.add(place.step)
+    if place.batch is not None and place.epoch is not None:
+        walk.counted.add(place.epoch)
+    if event.purpose in ("selection", "parts") and place.step is not None:
+        walk.judged.add(place.step)
+    fate = walk.split or event.purpose.replace("_", " ")
+    walk.say("result", seq, place.shown(event.item), fate, step=place.step, epoch=place.epoch)
 
 
 def _epoch_texts(walk: _Walk, recorded: Recorded) -> None:
@@ -205,16 +225,19 @@ def _is_in(walk: _Walk, epoch: int) -> bool:
     return not walk.evidence.place or Place(walk.evidence.place).epoch == epoch
 
 
-def patches_of(evidence: Evidence, chain: Chain) -> frozenset[str]:
-    """The patches of a step whose analysts saw the evidence."""
-    place = Place(evidence.place)
-    seen = (name for name, patch in chain.patches.items() if evidence.item in patch.event.items)
-    return frozenset(name for name in seen if not place or place.holds(name))
+def _patches_of(walk: _Walk, chain: Chain) -> frozenset[str]:
+    """The patches of a step whose analysts saw the evidence, or were told counts that it is in."""
+    place, item = Place(walk.evidence.place), walk.evidence.item
+    seen = (name for name, patch in chain.patches.items() if item in patch.event.items)
+    groups = () if chain.groups is None or chain.epoch not in walk.counted else chain.groups.event.groups
+    # A question without items is one about the whole folder: it is told what all attempts of its epoch came to.
+    told = {group.id for group in groups if not group.items}.intersection(chain.patches)
+    return frozenset({name for name in seen if not place or place.holds(name)} | told)
 
 
 def _step(walk: _Walk, chain: Chain) -> bool:
     """Notes what a step made of the evidence; whether its candidate goes back to it."""
-    patches = patches_of(walk.evidence, chain)
+    patches = _patches_of(walk, chain)
     if not patches:
         return False
     for name in patches:
@@ -256,7 +279,7 @@ def _candidate(walk: _Walk, chain: Chain, from_it: set[str], *, noted_in: bool) 
     return True
 
 
-def _lines(evidence: Evidence, written: Blame, advised: set[int]) -> Iterator[DerivedLine]:
+def _lines(walk: _Walk, written: Blame) -> Iterator[DerivedLine]:
     """The lines whose maker carried out what goes back to the evidence."""
     texts: tuple[tuple[Literal["current", "best"], Attributed], ...] = (
         ("current", written.current),
@@ -266,17 +289,17 @@ def _lines(evidence: Evidence, written: Blame, advised: set[int]) -> Iterator[De
         for file, makers in text.makers.items():
             rows = zip(lines_of(text.skill.files[file]), makers, strict=True)
             for number, (line, maker) in enumerate(rows, start=1):
-                if line.strip() and _goes_back(evidence, written, maker, advised):
+                if line.strip() and _goes_back(walk, written, maker):
                     yield DerivedLine(which=which, file=file, number=number, text=line,
                                       seq=maker.seq, step=maker.step, epoch=maker.epoch)  # fmt: skip
 
 
-def _goes_back(evidence: Evidence, written: Blame, maker: Maker, advised: set[int]) -> bool:
+def _goes_back(walk: _Walk, written: Blame, maker: Maker) -> bool:
     if maker.kind == "guidance":
-        return maker.epoch in advised
+        return maker.epoch in walk.advised
     chain = written.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return False
-    patches = patches_of(evidence, chain)
+    patches = _patches_of(walk, chain)
     behind = {patch for name in maker.proposals for patch in chain.patches_behind(name)}
     return bool(patches & (behind | set(maker.patches)))

@@ -20,8 +20,10 @@ from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.tasks import Contest, RunData, mean_score, most_score
 from skillopt_es.events.catalog import (
     BestPromoted,
+    CandidateBuilt,
     CandidateGated,
     CertificateWagered,
+    EditsRanked,
     Event,
     EvidenceRetracted,
     Recorded,
@@ -35,9 +37,10 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     skills_in,
 )
-from skillopt_es.events.values import Outcome, SkillTree
+from skillopt_es.events.values import GateVerdict, Outcome, SkillTree
+from skillopt_es.gate.comparing import MoreDraws
 from skillopt_es.gate.forks import gate_values
-from skillopt_es.gate.rules import MoreDraws
+from skillopt_es.gate.preferences import unmeasured_draws
 from skillopt_es.gate.verdicts import (
     candidate_contest,
     candidate_gated,
@@ -89,6 +92,7 @@ class _Walk:
     verdicts: list[Verdict] = field(factory=list)
     parted: bool = False
     settled: bool = False
+    whole: int | None = None
     told: int | None = None
     read: int | None = None
     evaluations: list[Rescored] = field(factory=list)
@@ -115,8 +119,20 @@ class _Walk:
                 return self._revalued(event)
             case CertificateWagered() | BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
-            case CandidateGated() | StepSkipped(reason="too_large" | "untrusted_only"):
-                return self._gated(seq, event) if isinstance(event, CandidateGated) else self._was_refused(seq, event)
+            case CandidateBuilt(step=step) | CandidateGated(step=step) if step == self.whole:
+                return None  # the other history has no candidate of a part
+            case _:
+                return self._decided(seq, event)
+
+    def _decided(self, seq: int, event: Event) -> Event:
+        """What another rule decides in an event's place, or the program makes of it in another history."""
+        match event:
+            case CandidateGated():
+                return self._gated(seq, event)
+            case EditsRanked(together=GateVerdict() as together):
+                return self._together(seq, event, together)
+            case StepSkipped(reason="too_large" | "untrusted_only"):
+                return self._was_refused(seq, event)
             case _:
                 return self._elsewhere(seq, event)
 
@@ -209,6 +225,16 @@ class _Walk:
             self.told = event.step
         return derived
 
+    def _together(self, seq: int, event: EditsRanked, together: GateVerdict) -> Event:
+        """The verdict on all changes of a step, before some of them were tried: one that takes them ends it."""
+        assert self.other.built is not None
+        candidate = self.other.built.candidate.hash
+        followed = self._gated(seq, CandidateGated(step=event.step, candidate=candidate, verdict=together))
+        if isinstance(followed, CandidateGated) and not followed.verdict.taken:
+            return event
+        self.whole = event.step
+        return followed
+
     def _refused(self, seq: int, event: CandidateGated, reason: Literal["too_large", "untrusted_only"]) -> Event:
         """What the rule refuses untried is no candidate of the other history."""
         recorded = event.verdict
@@ -287,6 +313,8 @@ class _Walk:
         found = judged(self.other, run, contest)
         if not isinstance(found, MoreDraws):
             return ""
+        if not unmeasured_draws(self.other, contest, max(found.candidate, found.current)):
+            return "the answers of the two skills were never compared"
         if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
             return "the candidate was never measured on all items"
         sides = (("candidate", found.candidate), ("current skill", found.current))

@@ -101,6 +101,7 @@ def _check_trajectory(evidence: Evidence, log: EventLog) -> None:
 
 _PURPOSES = {
     "selection": "validation",
+    "parts": "validation",
     "test": "test",
     "slow_previous": "comparison",
     "slow_current": "comparison",

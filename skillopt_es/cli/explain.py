@@ -98,14 +98,17 @@ def chain_of(step: int, reading: Reading) -> Chain:
 
 
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
+    from skillopt_es.audit.tried import tried_in
     from skillopt_es.cli.explain_pages import step_page, verdict_words
     from skillopt_es.presenting.documents import step_json
     from skillopt_es.projections.fates import fates_of
 
     chain = chain_of(target.step, reading)
     name, total = reading.run.name, reading.started.total_steps
+    tried = tried_in(chain, reading)
     if as_json:
-        print_json({"run": name, "problem": plain(reading.problem), **step_json(chain)})
+        also = {"triggers": plain(tried.triggers), "parts": plain(tried.parts)}
+        print_json({"run": name, "problem": plain(reading.problem), **step_json(chain), **also})
         return
     about = f"{target.about} is of " if target.about else ""
     events = f"events {chain.events[0].seq} to {chain.events[-1].seq}"
@@ -113,7 +116,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     if target.about in chain.proposals:
         for fate in fates_of(chain, target.about):
             click.echo(f"{target.about}: {fate_words(fate)}")
-    print_page(step_page(chain))
+    print_page(step_page(chain, tried))
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:

@@ -26,11 +26,12 @@ from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import change
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
-from skillopt_es.projections.fates import note_fates
+from skillopt_es.projections.fates import effect_words, note_fates
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.runs.items import history_of, split_of
 
 if TYPE_CHECKING:
+    from skillopt_es.audit.tried import Tried
     from skillopt_es.projections.item_results import Turned, Use
     from skillopt_es.runs.reading import Reading
 
@@ -45,7 +46,7 @@ _EPOCH_TEXTS: Mapping[type[Event], str] = {
 }
 
 
-def step_page(chain: Chain) -> Iterator[str]:
+def step_page(chain: Chain, tried: Tried) -> Iterator[str]:
     """A step for people, in the order in which one thing led to the next."""
     if chain.unsaid:
         yield unsaid_words(len(chain.unsaid))
@@ -54,8 +55,10 @@ def step_page(chain: Chain) -> Iterator[str]:
     yield from _analysts(chain)
     yield from _notes(chain)
     yield from _merges(chain)
+    yield from _parts(tried)
     yield from _ranking(chain)
     yield from _candidate(chain)
+    yield from _triggers(tried)
     yield from _verdict(chain)
 
 
@@ -154,6 +157,10 @@ def _ranking(chain: Chain) -> Iterator[str]:
         return
     event = chain.ranked.event
     why = event.fallback or short(event.reasoning)
+    if event.together is not None:
+        why = (
+            f"refused together, won {names(event.together.won) or 'none'}, lost {names(event.together.lost) or 'none'}"
+        )
     budget = "" if event.budget is None else f", budget {event.budget}"
     said = f"{len(event.chosen)} of {len(event.pool)}{budget}{f'; {why}' if why else ''}"
     yield f"ranking, event {chain.ranked.seq}: {said}"
@@ -163,8 +170,32 @@ def _ranking(chain: Chain) -> Iterator[str]:
     yield from (f"  ranked out  {name}" for name in ranked_out[:_MOST])
     if len(ranked_out) > _MOST:
         yield f"  and {len(ranked_out) - _MOST} more ranked out"
+    for each in event.effects:
+        yield f"  {', '.join(each.edits)}: {effect_words(each)}"
     if chain.rewritten is not None:
         yield f"rewrite, event {chain.rewritten.seq}: {in_words(chain.rewritten.event)}"
+
+
+def _parts(tried: Tried) -> Iterator[str]:
+    """Items under parts of the candidate that was refused as a whole."""
+    if tried.parts:
+        yield f"parts of the candidate, tried on {counted(len(tried.parts), 'item')}"
+    for each in tried.parts[:_MOST]:
+        came = "not measured" if each.hard is None else f"hard {each.hard:.4f}"
+        yield f"  {each.item}: {came} with {', '.join(each.edits)} alone"
+
+
+_SAID = {"should": "should open what became of it", "should-not": "should not open it", "none": "should open none"}
+
+
+def _triggers(tried: Tried) -> Iterator[str]:
+    """The training items that say what should open which skill; those for whose sake it was refused are marked."""
+    if tried.triggers:
+        yield f"trigger set, {counted(len(tried.triggers), 'training item')}"
+    for each in tried.triggers:
+        came = "not measured" if each.passed is None else "passed" if each.passed else "failed"
+        moved = f"opened {names(each.before) or 'nothing'}, then {names(each.after) or 'nothing'}; {came}"
+        yield f"  {each.item} {_SAID[each.kind]}: {moved}{'; refused for it' if each.decided else ''}"
 
 
 def _candidate(chain: Chain) -> Iterator[str]:
@@ -190,6 +221,10 @@ def _verdict(chain: Chain) -> Iterator[str]:
         gate = chain.gated.event.verdict
         yield f"gate, event {chain.gated.seq}: {in_words(chain.gated.event)}"
         yield from (f"  {how}: {names(items)}" for how, items in (("won", gate.won), ("lost", gate.lost)) if items)
+        if gate.again:
+            both = [item for item in gate.again if item not in (*gate.won, *gate.lost)]
+            yield f"  turned, and drawn again under both texts: {names(gate.again)}"
+            yield from [f"  of these came out both ways: {names(both)}"] if both else []
         if gate.known_from:
             yield f"  the candidate's text had been measured in {gate.known_from}"
     if chain.skipped is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -32,7 +32,6 @@ from skillopt_es.ports import ChatRequest
 from skillopt_es.projections import core
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.replies.json_reader import Unusable
-from skillopt_es.version import installed_for
 
 PROGRAMS = "skillopt_es.programs"
 
@@ -148,6 +147,20 @@ class Words(Generic[S]):
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 
 
+@frozen(kw_only=True)
+class AtGate:
+    """
+    What a program knows beside the verdicts of its run.
+
+    Of so many training results that were tried `again` under one text, so many `varied`; and how many results a verdict
+    may still take, where that is limited.
+    """
+
+    again: int = 0
+    varied: int = 0
+    spare: int | None = None
+
+
 Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
 """What can be done with runs, but not with every program's; `steps` is to ask about a step of one."""
 
@@ -158,6 +171,14 @@ class Refusal:
 
     why: str
     hint: str = ""
+
+
+@frozen
+class Objection:
+    """Why a candidate is refused that its rule would take, as a word of a verdict's `reason`, and for which items."""
+
+    reason: str
+    items: tuple[str, ...] = ()
 
 
 OwnCheck = Callable[[Iterator[Recorded], Path], CheckReport]
@@ -182,8 +203,9 @@ class Program(Generic[S]):
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
     `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
-    `objection` is why a candidate that its rule would take is refused all the same, as a word of a verdict's `reason`.
+    `objection` is why a candidate that its rule would take is refused all the same.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
+    `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
     `hands_on` adds what a run that continues this one takes over beside its best skill.
     One that `trains_folder` begins with a folder of skills, not with one skill.
     """
@@ -199,8 +221,9 @@ class Program(Generic[S]):
     under_way: Callable[[RunState[S]], str] = field(default=_under_way)
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
-    objection: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
+    objection: Callable[[RunState[S], RunData], Objection | None] = field(default=lambda state, run: None)
     gated_by: Callable[[RunState[S], RunData], RunData] = field(default=lambda state, run: run)
+    at_gate: Callable[[RunState[S], RunData], AtGate] = field(default=lambda state, run: AtGate())
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
     elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
@@ -231,7 +254,7 @@ def hand_over(program: Program[Any]) -> None:
 
     Raises ConfigError for a name that an installed program has: what a log says of it must mean one thing.
     """
-    if program.name in installed_for(PROGRAMS):
+    if program.name in {point.name for point in entry_points(group=PROGRAMS)}:
         if installed_program(program.name) is program:
             return
         raise ConfigError(f"a program named {program.name!r} is installed already", hint="give yours another name")
@@ -251,9 +274,9 @@ def program_named(name: str, place: str = "") -> Program[Any]:
 @cache
 def installed_program(name: str, place: str = "") -> Program[Any]:
     """The program that a package brings under that name; it is looked for once, for every event asks."""
-    found = installed_for(PROGRAMS)
+    found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
-        ways = [each for each in found if _trains(found[each])]
+        ways = [each for each in sorted(found) if _trains(found[each])]
         close = get_close_matches(name, ways, n=1)
         raise ConfigError(
             f"{place}train.program is {name!r}, and no installed package provides a program of that name",

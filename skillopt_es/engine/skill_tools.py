@@ -55,6 +55,45 @@ def tool_named(name: str) -> str:
     return found[1] if found else ""
 
 
+# What small models put around a call that they write as text.
+_WRAPPED = re.compile(r"(?:```\w*|<tool_call>)\s*(.*?)\s*(?:```|</tool_call>)", re.DOTALL)
+_SPOKEN = re.compile(r"[\w./:-]*\bskill_view\(\s*(?:skill_id\s*=\s*)?[\"'`]?([a-z0-9-]+)[\"'`]?\s*\)")
+
+
+def understood(reply: ChatReply, tree: SkillTree) -> ChatReply:
+    """
+    The reply with the request for a skill that its whole text is, where it asks by no tool: small models write it so.
+
+    `{"name": "skill_view", "arguments": {…}}`, fenced or not, with a skill's own name in place of the tool's, or
+    `skill_view("name")`. A text that is anything else besides is an answer.
+    """
+    if reply.tool_calls:
+        return reply
+    text = reply.text.strip()
+    wrapped, spoken = _WRAPPED.fullmatch(text), _SPOKEN.fullmatch(text)
+    call = _spoken(spoken[1]) if spoken else _written(wrapped[1] if wrapped else text, tree)
+    return reply if call is None else evolve(reply, text="", finish="tools", tool_calls=(call,))
+
+
+def _spoken(skill: str) -> ToolCall:
+    return ToolCall("written", VIEW.name, json.dumps({"skill_id": skill}))
+
+
+def _written(text: str, tree: SkillTree) -> ToolCall | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not set(found) <= {"name", "arguments", "parameters", "skill_id", "file_path"}:
+        return None
+    given, name = found.get("arguments", found.get("parameters", found)), found.get("name")
+    if isinstance(name, str) and name in ids_of(tree):
+        return _spoken(name)
+    if not isinstance(given, dict) or not (tool_named(name) if isinstance(name, str) else "skill_id" in given):
+        return None
+    return ToolCall("written", name if isinstance(name, str) else VIEW.name, json.dumps(given))
+
+
 @frozen
 class _Told:
     """What a tool answers, and the file that was opened by it."""
@@ -110,6 +149,8 @@ def _error(why: str) -> _Told:
 def _answer(tree: SkillTree, call: ToolCall) -> _Told:
     """The answer to one request; what cannot be understood is answered by what is wrong with it."""
     tool = tool_named(call.name)
+    if call.name in ids_of(tree):  # some models take a skill for a tool
+        return _opened(tree, {"skill_id": call.name})
     if not tool:
         return _error(f"there is no tool {call.name!r}; there are skills_list and skill_view")
     try:

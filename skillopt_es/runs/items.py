@@ -14,6 +14,7 @@ from skillopt_es.runs.reading import Reading
 _SPLITS: Mapping[Purpose, str] = {
     "train": "train",
     "selection": "validation",
+    "parts": "validation",
     "slow_previous": "train",
     "slow_current": "train",
     "test": "test",

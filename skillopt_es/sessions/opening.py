@@ -10,9 +10,10 @@ import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from attrs import fields, frozen
+from attrs import evolve, fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, RedactedHands, without_secrets
 from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
@@ -49,20 +50,27 @@ from skillopt_es.ports import (
     Provider,
     RoleSettings,
     Splits,
+    TravellingAgent,
     Workplace,
 )
-from skillopt_es.version import installed_for, software_version
+from skillopt_es.version import software_version
 
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
 TASKS = "tasks"
 
+_TRAVELLING = ("command", "python")
 _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
+
+
+def registered(group: str) -> dict[str, EntryPoint]:
+    """The adapters of a kind that are installed, by name."""
+    return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
 
 
 def provider_of(backend: str) -> Provider[...] | None:
     """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
-    point = installed_for(MODELS).get(kind_of(backend))
+    point = registered(MODELS).get(kind_of(backend))
     opener: object = None if point is None else point.load()
     return opener if isinstance(opener, Provider) else None
 
@@ -70,7 +78,7 @@ def provider_of(backend: str) -> Provider[...] | None:
 def _find(group: str, name: str, config: RunConfig, key: str) -> object:
     """The adapter of that name, or the one that the name also stands for."""
     require_locks()  # adapters are for those who write a run, and need much else that only such systems have
-    known = installed_for(group)
+    known = registered(group)
     name = name if name in known else BACKEND_NAMES.get(name, name)
     if name not in known and name in ADAPTERS:
         why, instead = ADAPTERS[name]
@@ -105,6 +113,22 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     named = f"model.{written_as(config, role, 'backend')}"
     opener = cast(OpenModel, _find(MODELS, kind_of(own.backend), config, named))
     _refuse_secrets(config, role)
+    settings = _model_settings(config, role)
+    try:
+        if own.gateway and is_own_agent(own.backend):
+            from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
+
+            asked = cast(OpenModel, _find(MODELS, own.gateway, config, f"model.{written_as(config, role, 'gateway')}"))
+            return with_gateway(opener, asked, own.gateway, settings, environ)
+        return opener(settings, environ)
+    except SettingRefused as error:  # an adapter knows its settings, but not where they were written
+        place, key = place_of(config, role, error.key)
+        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
+
+
+def _model_settings(config: RunConfig, role: Role) -> ModelSettings:
+    """What opens one role's model."""
+    own = config.role(role)
     given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
     agent = AgentSettings(
         command=own.agent_command,
@@ -120,17 +144,22 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     )
     if is_own_agent(own.backend) and not own.gateway and written_as(config, role, "api_key_env") == "api_key_env":
         given["api_key_env"] = ""  # a key for both roles is a provider's, which no agent is to see
-    settings = ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
-    try:
-        if own.gateway and is_own_agent(own.backend):
-            from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
+    return ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
 
-            asked = cast(OpenModel, _find(MODELS, own.gateway, config, f"model.{written_as(config, role, 'gateway')}"))
-            return with_gateway(opener, asked, own.gateway, settings, environ)
-        return opener(settings, environ)
-    except SettingRefused as error:  # an adapter knows its settings, but not where they were written
-        place, key = place_of(config, role, error.key)
-        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
+
+def travelling_agent(config: RunConfig) -> TravellingAgent | None:
+    """
+    The target's agent, where it can work wherever an attempt is made: a program or a function of the user's own.
+
+    One at an address is where it is, and a coding agent stays beside the writer, which hides the answers from it.
+    """
+    own = config.target_model
+    kind = kind_of(own.backend)
+    if not is_own_agent(own.backend) or kind not in _TRAVELLING:
+        return None
+    # Keys and limits are the writer's.
+    settings = evolve(_model_settings(config, "target"), api_key_env="", requests_per_minute=0, tokens_per_minute=0)
+    return TravellingAgent(kind=kind, settings=settings, gateway=bool(own.gateway))
 
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
@@ -223,11 +252,13 @@ def open_executor(
     opener = cast(OpenExecutor, _find(EXECUTORS, name, config, "env.executor"))
     options = config.resolved.get(name, {})
     assert isinstance(options, dict)
+    keys = {config.role(role).api_key_env for role in config.roles}
+    agents = {*config.target_model.agent_variables} - keys if travelling_agent(config) is not None else set()
     settings = ExecutorSettings(
         stopping=stopping,
         workers=config.env.workers,
         options=options,
-        secrets=frozenset(named_variables(config)),
+        secrets=frozenset(named_variables(config)) - agents,
         warn=warn,
     )
     try:
@@ -263,6 +294,7 @@ def open_hands(config: RunConfig, data: OpenData, executor: Executor, environ: M
         settings=environment_settings(config),
         digests=data.splits.digests,
         software=software_version(),
+        agent=travelling_agent(config),
     )
     hands, secrets = executor.hands(place), known_secrets(config, environ)
     return RedactedHands(hands, Redactor(secrets)) if secrets and not isinstance(hands, Here) else hands

@@ -7,7 +7,7 @@ import json
 import pytest
 from support.skills import folder, skill
 
-from skillopt_es.engine.skill_tools import LIST, VIEW, Shelf, left_to, opened_by, opened_words, tool_named
+from skillopt_es.engine.skill_tools import LIST, VIEW, Shelf, left_to, opened_by, opened_words, tool_named, understood
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import AgentStep, ChatReply, Message, StepKind, ToolCall
 
@@ -82,6 +82,52 @@ def test_what_cannot_be_understood_is_answered_and_opens_nothing(name: str, argu
     [found] = answers(shelf, (name, arguments))
     assert said in str(found["error"])
     assert (shelf.viewed, opened_words(shelf.viewed)) == ([], "[skill_view] opened no skill")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "skill_view", "arguments": {"skill_id": "money"}}',
+        '```json\n{"name": "money", "arguments": {"amount": 3}}\n```',
+        '<tool_call>\n{"name": "skills---skill_view", "parameters": {"skill_id": "money"}}\n</tool_call>',
+        '{"skill_id": "money"}',
+        'skill_view("money")',
+        "skills---skill_view(skill_id='money')",
+    ],
+)
+def test_a_request_that_a_small_model_writes_as_its_whole_text_is_one(text: str) -> None:
+    """In the next question it stands as the tool's own."""
+    shelf = Shelf(TREE)
+    reply = understood(ChatReply(text=text, finish="stop"), TREE)
+    said, goes_on = shelf.asked(ASKED, reply, frozenset())
+    assert goes_on
+    assert shelf.viewed == ["money/SKILL.md"]
+    assert [message.role for message in said] == ["assistant", "tool"]
+    assert said[0].tool_calls[0].id == said[1].tool_call_id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "money",
+        'I would call skill_view("money").',
+        '{"name": "Anna", "arguments": {"skill_id": "money"}}',
+        '{"name": "money", "town": "BONN"}',
+        '{"name": ["money"]}',
+        "[1]",
+        "skill_view()",
+        "",
+    ],
+)
+def test_any_other_text_is_an_answer(text: str) -> None:
+    reply = ChatReply(text=text, finish="stop")
+    assert understood(reply, TREE) is reply
+
+
+def test_a_skill_that_is_asked_for_as_if_it_were_a_tool_is_opened() -> None:
+    shelf = Shelf(TREE)
+    [told] = answers(shelf, ("money", '{"amount": 3}'))
+    assert (told["skill_id"], shelf.viewed) == ("money", ["money/SKILL.md"])
 
 
 def test_what_was_opened_stands_where_it_was_opened_when_an_environment_asks_on() -> None:

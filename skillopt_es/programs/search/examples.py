@@ -17,7 +17,7 @@ from skillopt_es.engine.tasks import RunData, shuffled
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch
-from skillopt_es.programs.search.rounds import passed, rows_at
+from skillopt_es.programs.search.rounds import TASKS, passed, rows_at, screened
 from skillopt_es.programs.search.state import SearchState, open_step
 
 MOST = 6
@@ -55,15 +55,37 @@ def form(run: RunData) -> str:
     return run.started.worked or ("{answer}" if wish == "on" else "")
 
 
+def examples_due(state: SearchState, run: RunData) -> bool:
+    """
+    Whether the open step's next round proposes examples: once its first questions have brought nothing that helps.
+
+    Where the optimizer finds rules they are one candidate more to pay for, so while some rule has helped they wait for
+    the second such step in a row. With `on` they are proposed at the very beginning, too.
+    """
+    assert state.best is not None
+    step, program = open_step(state), state.program
+    room = program.spoiled < MOST_REFUSED and len(program.examples) < _MOST_IN_SKILL
+    if not form(run) or not room:
+        return False
+    if not step.rounds:
+        return run.config.search.examples == "on" and state.steps_done == 0
+    if len(step.rounds) > 1 or any(group.kind == "examples" for group in step.groups):
+        return False
+    if any(each.won for each in screened(state, run).values()):
+        return False
+    idle = state.steps_done > state.best.step
+    return idle or all(each.edit.source == "examples" for each in program.kept)
+
+
 def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
-    """The items to show in this step; none where it is not the time for them, or nothing would be left to try."""
+    """The items to show in this step; none where nothing would be left to try them on, or no answer is known."""
     step = open_step(state)
     at = step.place.in_batch(0)
     rows = rows_at(state, at)
     failing = [item for item, row in rows.items() if not passed(row, run)]
-    if not failing or not _due(state, run):
+    if not failing:
         return ()
-    most = min(MOST, len(rows) // 2, _MOST_IN_SKILL - len(state.program.examples))
+    most = min(MOST, max(1, len(rows) - TASKS), _MOST_IN_SKILL - len(state.program.examples))
     found = [_example(rows[item], run, evidence) for item in shuffled(tuple(rows), step.batch.seed)]
     able = [each for each in found if each is not None and each.item not in run.started.twins]
     # One failing item, at least, has to be left that shows whether they help.
@@ -73,24 +95,6 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
         return ()
     items = tuple(each.item for each in chosen)
     return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=at, items=items),)
-
-
-def _due(state: SearchState, run: RunData) -> bool:
-    """
-    After a step that has earned nothing, while no rule has helped (or examples have), or after two such steps in a row.
-
-    Where the optimizer finds rules, examples are one candidate more to pay for; `on` tries them in the first step, too.
-    """
-    assert state.best is not None
-    program = state.program
-    room = program.spoiled < MOST_REFUSED and len(program.examples) < _MOST_IN_SKILL
-    if not form(run) or not room:
-        return False
-    if state.steps_done == 0:
-        return run.config.search.examples == "on"
-    idle = state.steps_done - state.best.step
-    helpless = state.best.step == 0 or bool(program.examples)
-    return idle >= 2 or (idle == 1 and helpless)
 
 
 def show_examples(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:

@@ -28,6 +28,7 @@ from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
 from skillopt_es.programs.search.asking import SearchJob
 from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
+from skillopt_es.programs.search.examples import examples_due
 from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, next_tries, solved, too_narrow
 from skillopt_es.programs.search.state import OpenStep, SearchState, is_recalled
 from skillopt_es.projections.trust import attempts_of, support_of
@@ -130,17 +131,25 @@ def _screen_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
     results = [step.patches[group.id].result for group in step.rounds[-1] if group.kind == "failure"]
     if results and all(result == "failed" for result in results):
         return Decide("pause_for_optimizer")
+    trying = _try_alone(state, run, step)
+    if trying is not None:
+        return trying
+    if examples_due(state, run):
+        return Decide("plan_questions", reads_back=True)
     if not step.edits:
-        broken = any(result in ("unusable", "failed") for result in results)
+        broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
         return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+    return Decide("plan_questions" if groups_to_ask(state, run) else "screen")
+
+
+def _try_alone(state: SearchState, run: RunData, step: OpenStep) -> Task | None:
+    """What is still to be tried of the changes so far, each alone; None when nothing is."""
     if len(step.alone) < len(step.changes):
         return Decide("build_alone")
     waiting = measure(state, evaluations(state, run))
     if waiting is not None:
         return waiting
-    if next_tries(state, run):
-        return Decide("plan_tries")
-    return Decide("plan_questions" if groups_to_ask(state, run) else "screen")
+    return Decide("plan_tries") if next_tries(state, run) else None
 
 
 def _gate_task(state: SearchState, run: RunData, step: OpenStep) -> Task:

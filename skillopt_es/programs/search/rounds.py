@@ -142,7 +142,8 @@ def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     found = screened(state, run)
     used = sum(len(tries.items) for tries in step.tries)
     asked = len({item for group in step.asked for item in group.items})
-    most, spare = most_tries(asked) - used, spare_tries(state, run)
+    shown = TASKS * any(group.kind == "examples" for group in step.asked)
+    most, spare = most_tries(asked) + shown - used, spare_tries(state, run)
     wanted: list[Tries] = []
     for index, built in enumerate(step.alone):
         items = _items_for(state, run, index, found[index])
@@ -262,6 +263,8 @@ def left_over(state: SearchState, run: RunData) -> tuple[str, ...]:
     found = {index: each for index, each in screened(state, run).items() if each.won}
     if number >= run.config.search.rounds or not any(step.round_of(index) == number - 1 for index in found):
         return ()
+    if any(step.group_of(step.changes[index]).kind == "examples" for index in found):
+        return ()  # examples touch every task
     touched = {item for index, each in found.items() for item in each.better}
     touched |= {
         item for index, each in found.items() for item in step.changes[index][-1].claims if item not in each.results

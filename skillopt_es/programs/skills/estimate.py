@@ -18,7 +18,8 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     counts = (
         ("baseline", validation, validation, validation),
         ("train", items * epochs, 0, items * epochs),
-        ("gate", validation * steps, 0, (validation * draws + triggers) * steps),
+        # What is refused as a whole may be tried in part, and a part of it judged once more (`parts.py`).
+        ("gate", validation * steps, 0, 2 * (validation * draws + triggers) * steps),
         ("test", tests, tests, 3 * tests),
     )
     turns, workers = most_turns(run) * (1 + MOST_ROUNDS), config.env.workers

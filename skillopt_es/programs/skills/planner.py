@@ -15,7 +15,7 @@ from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
-from skillopt_es.programs.skills.parts import parted
+from skillopt_es.programs.skills.parts import part_task
 from skillopt_es.programs.skills.scope import narrowed
 from skillopt_es.programs.skills.state import SkillsState, Where, begun, place_of, where_of
 from skillopt_es.programs.skills.triggers import trigger_task
@@ -122,20 +122,20 @@ def _gate_task(state: SkillsState, run: RunData, where: Where) -> Task:
         return Decide("skip:untrusted_only")
     narrow = None if where.managing else narrowed(state, run)
     if narrow is not None:
-        return measure(state, [narrow]) or _verdict(state, run, where)
+        return measure(state, [narrow]) or _verdict(state, run)
     if run.config.evaluation.use_gate:
         drawing = draw_task(state, gate_run(state, run), candidate_contest(state))
     else:
         drawing = measure(state, not_measured(state, run, [(place_of(state).gate, state.built.candidate)]))
-    return drawing or _verdict(state, run, where)
+    return drawing or _verdict(state, run)
 
 
-def _verdict(state: SkillsState, run: RunData, where: Where) -> Task:
+def _verdict(state: SkillsState, run: RunData) -> Task:
     """A change of the list meets its trigger set, too; what is refused as a whole may have a part that stays."""
     triggers = trigger_task(state, run)
     if triggers is not None:
         return triggers
-    return Decide("gate_candidate" if where.managing or parted(state, run) is None else "part")
+    return part_task(state, run) or Decide("gate_candidate")
 
 
 def gate_run(state: SkillsState, run: RunData) -> RunData:

@@ -19,7 +19,7 @@ from skillopt_es.programs.skills.asking import ask_for_edits
 from skillopt_es.programs.skills.estimate import kind_of, plan_of
 from skillopt_es.programs.skills.evidence import groups_of
 from skillopt_es.programs.skills.managing import ask_for_changes
-from skillopt_es.programs.skills.parts import parted
+from skillopt_es.programs.skills.parts import failed_parts, parted, parts_drawn
 from skillopt_es.programs.skills.planner import EditJob, ManageJob, gate_run, next_task, over_cap, stop, untrusted_parts
 from skillopt_es.programs.skills.state import Skills, SkillsState, begun, place_of, where_of
 from skillopt_es.programs.skills.triggers import drawn, objection
@@ -97,15 +97,29 @@ def _built(state: SkillsState, run: RunData, evidence: RecordedTexts, edits: tup
 
 
 def _part(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    """Which changes of a refused candidate are tried by themselves, and who speaks against the others."""
+    """Which changes of a refused candidate are tried by themselves, by what each was found to do."""
     found = parted(state, run)
     assert found is not None
     assert state.built is not None
     pool = tuple(report.edit for report in state.built.reports if report.status.startswith("applied"))
-    said = "; ".join(f"{', '.join(items)} got worse with {skill} changed" for skill, items in found.against.items())
     return events.EditsRanked(
-        step=where_of(state).number, budget=None, pool=pool, chosen=found.kept, reasoning=f"refused together: {said}"
+        step=where_of(state).number,
+        budget=None,
+        pool=pool,
+        chosen=found.kept,
+        effects=found.effects,
+        together=found.together,
     )
+
+
+def _draw_parts(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(state, run))
+
+
+def _pause_for_parts(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    failed = failed_parts(state, run)
+    assert failed is not None
+    return failed
 
 
 def _draw_triggers(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -174,6 +188,8 @@ DECISIONS: Mapping[str, Decision[Skills]] = {
     "plan_management": _plan_management,
     "build": _build,
     "build_kept": _build_kept,
+    "draw_parts": _draw_parts,
+    "pause_for_parts": _pause_for_parts,
     "part": _part,
     "draw_triggers": _draw_triggers,
     "gate_candidate": _gate_candidate,
@@ -211,7 +227,11 @@ def _where(state: SkillsState) -> str:
     return "" if step is None else f"step {step}/{state.started.total_steps}"
 
 
-_TRYING = {"test": "scoring on the test items", "selection": "scoring on the validation items"}
+_TRYING = {
+    "test": "scoring on the test items",
+    "selection": "scoring on the validation items",
+    "parts": "trying parts of the candidate",
+}
 
 
 def _trying(unit: Unit) -> str:
@@ -254,7 +274,7 @@ _HANDLERS: Mapping[type[events.Event], Callable[..., SkillsState]] = {
     events.MinibatchesPlanned: skills.grouped,
     events.PatchProposed: skills.proposed,
     events.EditsRanked: skills.ranked,
-    events.TriesPlanned: skills.triggers_drawn,
+    events.TriesPlanned: skills.tries_planned,
     events.CandidateGated: skills.gated,
     events.StepSkipped: skills.skipped,
 }

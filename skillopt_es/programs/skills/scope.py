@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
+from skillopt_es.engine.programs import Objection
 from skillopt_es.engine.tasks import Evaluation, RunData, selection, shuffled
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
@@ -41,12 +42,11 @@ def _listed_otherwise(state: SkillsState) -> bool:
     return index_of(state.built.candidate) != index_of(state.current.skill)
 
 
-def objection(state: SkillsState, run: RunData) -> str:
+def lost_recall(state: SkillsState, run: RunData) -> Objection | None:
     """That too many items do not open a skill any more that the candidate left alone; nothing where that is allowed."""
     most = run.config.skills.recall_loss
-    if most is None or state.built is None:
-        return ""
-    return "lost_recall" if len(passing_by(state, run)) > most else ""
+    lost = () if most is None or state.built is None else passing_by(state, run)
+    return Objection("lost_recall", lost) if most is not None and len(lost) > most else None
 
 
 def passing_by(state: SkillsState, run: RunData) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class Refused:
 class Sighting:
     """One training attempt of the epoch: its kind of task, what it opened, and its result."""
 
-    item: str
+    attempt: Attempt
     kind: str
     key: Key
     outcome: Measured
@@ -102,6 +102,7 @@ class Skills:
     patches: Mapping[str, PatchProposed] = field(factory=dict)
     ranked: EditsRanked | None = None
     triggers: tuple[Tries, ...] = ()
+    parts: tuple[Tries, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     refused: Mapping[Key, tuple[Refused, ...]] = field(factory=dict)
     sightings: tuple[Sighting, ...] = ()
@@ -201,12 +202,14 @@ def scored(state: SkillsState, event: SkillScored) -> SkillsState:
     assert state.current is not None
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     seen = tuple(
-        Sighting(item=row.item, kind=row.task_type, key=skills_in(row.viewed), outcome=row.outcome)
+        Sighting(
+            attempt=Attempt(event.place, row.item), kind=row.task_type, key=skills_in(row.viewed), outcome=row.outcome
+        )
         for row in rows.values()
         if isinstance(row.outcome, Measured)
     )
     new = tuple(
-        Waiting(attempt=Attempt(event.place, each.item), key=each.key, outcome=each.outcome)
+        Waiting(attempt=each.attempt, key=each.key, outcome=each.outcome)
         for each in seen
         if each.key or not each.outcome.passed  # what passed without a skill has nothing to say about any
     )
@@ -247,20 +250,23 @@ def proposed(state: SkillsState, event: PatchProposed) -> SkillsState:
     return _with(state, replace(state.program, patches={**state.program.patches, event.patch: event}))
 
 
-def triggers_drawn(state: SkillsState, event: TriesPlanned) -> SkillsState:
-    """The training items that the candidate has to meet because it changes what is listed."""
+def tries_planned(state: SkillsState, event: TriesPlanned) -> SkillsState:
+    """The training items that the candidate has to meet because it changes what is listed, or items for its parts."""
+    if any(tries.edits for tries in event.tries):
+        return _with(state, replace(state.program, parts=event.tries))
     return _with(state, replace(state.program, triggers=event.tries))
 
 
 def ranked(state: SkillsState, event: EditsRanked) -> SkillsState:
     """Of a candidate that was refused as a whole some changes may stay; the others are remembered."""
-    program = replace(state.program, ranked=event, triggers=())
+    program = replace(state.program, ranked=event, triggers=(), parts=())
     edits, refused = {edit.id: edit for edit in program.edits}, dict(program.refused)
-    for name in event.pool:
-        if name not in event.chosen:
-            key = program.group_of(edits[name]).viewed
-            row = Refused(step=event.step, edit=edits[name], why="some tasks that open its skill got worse with it")
-            refused[key] = (*refused.get(key, ()), row)[-ring_of(state) :]
+    worse = {name: each for each in event.effects for name in each.edits}
+    for name in (each for each in event.pool if each not in event.chosen):
+        key = WHOLE if where_of(state).managing else program.group_of(edits[name]).viewed
+        why = f"tasks got worse with it, by {-worse[name].effect:.2f} each"
+        row = Refused(step=event.step, edit=edits[name], why=why)
+        refused[key] = (*refused.get(key, ()), row)[-ring_of(state) :]
     return _with(state, replace(program, refused=refused))
 
 
@@ -319,7 +325,17 @@ def _closed(state: SkillsState, why: str) -> SkillsState:
         program = _counted_quiet(state, program)
     waiting, returns = (*program.waiting, *back), {**program.returns, **returns}
     return _with(
-        state, replace(program, groups=None, patches={}, ranked=None, triggers=(), waiting=waiting, returns=returns)
+        state,
+        replace(
+            program,
+            groups=None,
+            patches={},
+            ranked=None,
+            triggers=(),
+            parts=(),
+            waiting=waiting,
+            returns=returns,
+        ),
     )
 
 
@@ -411,16 +427,16 @@ def resumed(state: SkillsState, event: RunResumed) -> SkillsState:
 
 
 def retracted(state: SkillsState, event: EvidenceRetracted) -> SkillsState:
-    """What is no evidence is not tried in the open epoch, and waits no more."""
+    """What is no evidence is not tried in the open epoch, waits no more, and is counted no more at its end."""
     program = state.program
 
-    def stays(each: Waiting) -> bool:
-        at = each.attempt
+    def stays(at: Attempt) -> bool:
         return at.item not in event.items or event.place not in ("", at.place)
 
-    waiting = tuple(each for each in program.waiting if stays(each))
+    waiting = tuple(each for each in program.waiting if stays(each.attempt))
+    sightings = tuple(each for each in program.sightings if stays(each.attempt))
     epoch = program.epoch
     if epoch is not None and not event.place:
         batches = tuple(replace(batch, items=without_items(batch.items, event.items)) for batch in epoch.batches)
         epoch = replace(epoch, batches=batches)
-    return _with(state, replace(program, waiting=waiting, epoch=epoch))
+    return _with(state, replace(program, waiting=waiting, sightings=sightings, epoch=epoch))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
+from skillopt_es.engine.programs import Objection
 from skillopt_es.engine.tasks import Decide, Evaluation, RunData, Task, draw_seed, measure, shuffled
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree, Tries
@@ -79,7 +80,7 @@ def drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
     seed, found = run.config.train.seed + where_of(state).number, _telling(state, run)
     chosen = []
     for kind in (SHOULD, SHOULD_NOT, NONE):
-        items = [each.item for each in found if routing.kind(each.key) == kind]
+        items = [each.attempt.item for each in found if routing.kind(each.key) == kind]
         if items and most:
             chosen.append(Tries(place=place_of(state) / kind, items=tuple(shuffled(items, seed)[:most])))
     return tuple(chosen)
@@ -88,7 +89,7 @@ def drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
 def _telling(state: SkillsState, run: RunData) -> list[Sighting]:
     """The epoch's latest attempt at each training item, where it passed with skills that are all still there."""
     assert state.current is not None
-    there, latest = set(ids_of(state.current.skill)), {each.item: each for each in state.program.sightings}
+    there, latest = set(ids_of(state.current.skill)), {each.attempt.item: each for each in state.program.sightings}
     return [
         latest[item]
         for item in run.started.splits.train
@@ -114,25 +115,49 @@ def _evaluations(state: SkillsState, run: RunData, planned: Iterable[Tries]) -> 
     ]
 
 
-def misrouted(state: SkillsState, run: RunData) -> tuple[str, ...]:
-    """The items of the trigger set that the candidate sends wrong: they open otherwise than they should, and fail."""
+@frozen(kw_only=True)
+class Met:
+    """A training item that met the candidate: which kind of trigger it is, what it opened before and opens now."""
+
+    item: str
+    kind: str
+    before: Key
+    after: Key
+    was: Measured
+    now: Measured
+    right: bool
+
+
+def triggers_met(state: SkillsState, run: RunData) -> tuple[Met, ...]:
+    """The items of the trigger set that were measured; none where there is no set."""
     planned = state.program.triggers
     if not planned:
         return ()
-    routing, before = routing_of(state), {each.item: each.key for each in _telling(state, run)}
-    rows = [row for tries in planned for row in state.rollouts.get(tries.place, {}).values()]
+    routing, before = routing_of(state), {each.attempt.item: each for each in _telling(state, run)}
     return tuple(
-        row.item
-        for row in rows
-        if isinstance(row.outcome, Measured)
-        and row.item in before
-        and not run.passes(row.outcome)
-        and not routing.right(before[row.item], skills_in(row.viewed))
+        Met(
+            item=row.item,
+            kind=Place(tries.place).name,
+            before=before[row.item].key,
+            after=skills_in(row.viewed),
+            was=before[row.item].outcome,
+            now=row.outcome,
+            right=routing.right(before[row.item].key, skills_in(row.viewed)),
+        )
+        for tries in planned
+        for row in state.rollouts.get(tries.place, {}).values()
+        if isinstance(row.outcome, Measured) and row.item in before
     )
 
 
-def objection(state: SkillsState, run: RunData) -> str:
+def misrouted(state: SkillsState, run: RunData) -> tuple[str, ...]:
+    """The items of the trigger set that the candidate sends wrong: they open otherwise than they should, and fail."""
+    return tuple(each.item for each in triggers_met(state, run) if not run.passes(each.now) and not each.right)
+
+
+def objection(state: SkillsState, run: RunData) -> Objection | None:
     """Why a candidate that its rule would take is refused: items pass by what they opened, or are sent wrong."""
     most = run.config.skills.misrouted
-    sent_wrong = most is not None and state.built is not None and len(misrouted(state, run)) > most
-    return scope.objection(state, run) or ("misrouted" if sent_wrong else "")
+    wrong = misrouted(state, run) if most is not None and state.built is not None else ()
+    sent_wrong = Objection("misrouted", wrong) if most is not None and len(wrong) > most else None
+    return scope.lost_recall(state, run) or sent_wrong

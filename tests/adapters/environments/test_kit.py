@@ -24,9 +24,8 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
 )
-from skillopt_es.sessions.opening import ENVIRONMENTS
+from skillopt_es.sessions.opening import ENVIRONMENTS, registered
 from skillopt_es.testing.environments import ENVIRONMENT_CHECKS
-from skillopt_es.version import installed_for
 
 
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS)
@@ -38,7 +37,7 @@ def test_our_environments_pass(tmp_path: Path, name: str, check: str) -> None:
 
 def test_each_of_our_environments_is_checked() -> None:
     """Whatever is registered."""
-    assert set(MADE) == set(OPEN) == set(installed_for(ENVIRONMENTS))
+    assert set(MADE) == set(OPEN) == set(registered(ENVIRONMENTS))
 
 
 @frozen

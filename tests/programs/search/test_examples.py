@@ -28,7 +28,19 @@ def silent(request: so.ChatRequest) -> str:
     return json.dumps({"reasoning": "", "edits": []})
 
 
-def trained(folder: Path, target: so.AnswerFunction = follower, **settings: object) -> so.Run:
+def useless(request: so.ChatRequest) -> str:
+    """An optimizer whose edits change nothing for the better."""
+    return json.dumps({"reasoning": "", "edits": [{"op": "append", "target": "", "content": "Be careful."}]})
+
+
+def unreadable(request: so.ChatRequest) -> str:
+    """An optimizer that nobody can make sense of."""
+    return "{"
+
+
+def trained(
+    folder: Path, target: so.AnswerFunction = follower, optimizer: so.AnswerFunction = silent, **settings: object
+) -> so.Run:
     """A search that nobody helps; one training item asks what a validation item asks."""
     rows = [
         {"id": f"{split}{number}", "split": split, "input": f"Task w{split}{number}", "expected": f"<w{split}{number}>"}
@@ -46,7 +58,7 @@ def trained(folder: Path, target: so.AnswerFunction = follower, **settings: obje
         "budget": {"max_calls": 90},
     }
     config["env"]["skill_init"] = str(folder / "SKILL.md")
-    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=silent)
+    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=optimizer)
 
 
 def of_type(run: so.Run, kind: type[Event]) -> list[Event]:
@@ -61,7 +73,7 @@ def shown_in(run: so.Run) -> list[tuple[str, ...]]:
 
 
 def test_examples_teach_where_nobody_has_a_rule(tmp_path: Path) -> None:
-    """In the second step: they pass screen and gate like any edit, stand in the skill, and are in no later batch."""
+    """In the first step, for nothing else has helped: they pass screen and gate, and are in no later batch."""
     run = trained(tmp_path)
     [shown] = shown_in(run)
     assert len(shown) == MOST
@@ -70,12 +82,21 @@ def test_examples_teach_where_nobody_has_a_rule(tmp_path: Path) -> None:
     assert all(f"Task w{item}\n<w{item}>" in text for item in shown)
     [verdict] = [event.verdict for event in of_type(run, CandidateGated)]
     assert verdict.taken
-    later = [item for event in of_type(run, EpochPlanned)[2:] for batch in event.batches for item in batch.items]
+    later = [item for event in of_type(run, EpochPlanned)[1:] for batch in event.batches for item in batch.items]
     assert later
     assert not set(later) & set(shown)
     [credit] = of_type(run, EditsRanked)[-1].credits
     assert credit.fixed
     assert not set(credit.fixed) & set(shown), "what stands in the text is no evidence for it"
+
+
+@pytest.mark.parametrize("optimizer", [useless, unreadable])
+def test_examples_come_in_the_step_that_rules_left_empty(tmp_path: Path, optimizer: so.AnswerFunction) -> None:
+    """Whatever the matter with the first answers, nothing is tried anew for examples."""
+    run = trained(tmp_path, optimizer=optimizer)
+    assert "Worked examples" in run.skill("best").text
+    [first, *_] = of_type(run, CandidateGated)
+    assert first.step == 1
 
 
 def test_examples_that_do_not_help_cost_a_few_calls(tmp_path: Path) -> None:

@@ -1,15 +1,10 @@
 """
 Which validation items a candidate meets: those that open what was edited and a few others, or all.
-
-And what becomes of a candidate of several changes that helps some items and harms others.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,17 +13,8 @@ from support.skill_world import KINDS, of_type, trained
 from support.skills import skill
 
 import skillopt_es as so
-from skillopt_es.adapters.models.function import FunctionModel
-from skillopt_es.config import RunConfig
-from skillopt_es.config.layers import config_of
 from skillopt_es.events.catalog import CandidateGated, EditsRanked, RolloutCompleted, SkillScored
-from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel
-from skillopt_es.programs.skills.state import Skills
-from skillopt_es.projections.chains import chains
-from skillopt_es.sessions.opening import open_environment
-from skillopt_es.sessions.wiring import Session, World
-from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
+from skillopt_es.testing.programs import PROGRAM_CHECKS
 
 FIRST = {
     f"{kind}-tasks": skill(f"{kind}-tasks", f"{kind}.", f"RULE {kind} {'wrong' if kind == 'apple' else kind[::-1]}")
@@ -111,54 +97,6 @@ def helping_and_harming(request: so.ChatRequest) -> str:
     return json.dumps({"edits": edits})
 
 
-def test_what_helps_stays_where_another_change_of_the_same_step_harms(tmp_path: Path) -> None:
-    """Those that open the spoilt skill speak against it; the rest is judged by itself, on draws of its own."""
-    settings = {"skills.sentinels": 1, "train.num_epochs": 1, "train.batch_size": 16}
-    run = trained(tmp_path, optimizer=helping_and_harming, skills=FIRST, **settings)
-    best = run.skill("best").files
-    assert "RULE apple elppa" in best["apple-tasks/SKILL.md"]
-    assert best["birch-tasks/SKILL.md"] == FIRST["birch-tasks"]
-    [ranked] = of_type(run, EditsRanked)
-    assert isinstance(ranked, EditsRanked)
-    assert (len(ranked.pool), len(ranked.chosen)) == (2, 1)
-    assert ranked.reasoning == "refused together: val1, val5 got worse with birch-tasks changed"
-    [gated] = of_type(run, CandidateGated)
-    assert isinstance(gated, CandidateGated)
-    assert (gated.verdict.action, gated.verdict.won, gated.verdict.lost) == ("accept_new_best", ("val0", "val4"), ())
-    places = [event.place for event in of_type(run, RolloutCompleted) if event.place.startswith("e1/s1/")]  # type: ignore[attr-defined]
-    assert {"e1/s1/gate", "e1/s1/kept/gate"} <= set(places)
-    assert sum("gate" in place for place in places) <= 2 * 8
-    program = run.state().program
-    assert isinstance(program, Skills)
-    assert [each.why for each in program.refused["birch-tasks",]] == [
-        "some tasks that open its skill got worse with it"
-    ]
-    chain = chains(run.events())[1]
-    assert chain.taken
-
-
-def test_where_nothing_that_was_changed_explains_a_loss_all_is_refused(tmp_path: Path) -> None:
-    """An item that opened none of the changed skills got worse: nobody can say what to keep."""
-
-    def moody(request: so.ChatRequest) -> str | so.ChatReply:
-        said = world.target(request)
-        spoilt = "spoilt" in request.messages[0].content
-        return "none" if spoilt and isinstance(said, str) and "cedar" in request.messages[1].content else said
-
-    def describing(request: so.ChatRequest) -> str:
-        if request.stage == "meta_skill":
-            return '{"changes": []}'
-        row = {"op": "describe", "skill": "birch-tasks", "description": "birch, spoilt."}
-        return json.dumps({"edits": [*json.loads(fixing(request))["edits"], row]})
-
-    settings = {"train.num_epochs": 1, "train.batch_size": 16}
-    run = trained(tmp_path, agent=moody, optimizer=describing, skills=FIRST, **settings)
-    assert of_type(run, EditsRanked) == []
-    [gated] = of_type(run, CandidateGated)
-    assert isinstance(gated, CandidateGated)
-    assert (gated.verdict.action, gated.verdict.lost) == ("reject", ("val2", "val6"))
-
-
 @pytest.mark.parametrize(("most", "taken"), [(None, True), (2, True), (1, False)])
 def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
     most: int | None, taken: bool, tmp_path: Path
@@ -184,8 +122,10 @@ def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
     run = trained(tmp_path, agent=opening_one, optimizer=greedy, skills=FIRST, **settings)
     [gated] = of_type(run, CandidateGated)
     assert isinstance(gated, CandidateGated)
-    assert (gated.verdict.taken, gated.verdict.won, gated.verdict.lost) == (taken, ("val0", "val4"), ())
-    assert (gated.verdict.reason == "lost_recall") != taken
+    assert (gated.verdict.taken, gated.verdict.won, gated.verdict.lost) == (True, ("val0", "val4"), ())
+    together = [event.together for event in of_type(run, EditsRanked) if isinstance(event, EditsRanked)]
+    assert [verdict and verdict.reason for verdict in together] == ([] if taken else ["lost_recall"])
+    assert ("apple, and birch." in run.skill("best").files["apple-tasks/SKILL.md"]) == taken
 
 
 @pytest.mark.parametrize(
@@ -201,39 +141,6 @@ def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
 def test_a_program_with_carried_results_passes_the_checks(name: str, tmp_path: Path) -> None:
     """They are as much a fold of the log as any."""
 
-    def configured(folder: Path, settings: Sequence[str]) -> RunConfig:
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = [
-            {
-                "id": f"{split}{n}",
-                "split": split,
-                "input": f"Task {KINDS[n % 4]} w{n}",
-                "expected": f"w{n}-{KINDS[n % 4][::-1]}",
-            }
-            for split, many in (("train", 8), ("val", 8), ("test", 1))
-            for n in range(many)
-        ]
-        (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        for name, text in FIRST.items():
-            (folder / "skills" / name).mkdir(parents=True, exist_ok=True)
-            (folder / "skills" / name / "SKILL.md").write_text(text)
-        env = {"name": "tasks", "data_path": "tasks.jsonl", "split_mode": "field", "grader": "exact"}
-        tree = {
-            "model": {"target": "t", "optimizer": "o"},
-            "env": {**env, "skill_init": "skills"},
-            "train": {"program": "skills", "num_epochs": 1, "batch_size": 8},
-            "skills": {"sentinels": 2},
-        }
-        return config_of(tree, folder, settings)
-
-    def session() -> Session:
-        def model(config: RunConfig, role: Role) -> ChatModel:
-            function = world.target if role == "target" else helping_and_harming
-            return FunctionModel(function=function, name=role, timeout_seconds=30)
-
-        day = datetime(2026, 1, 1, tzinfo=UTC)
-        return Session(now=lambda: day, clock=time.monotonic, world=World(model=model, environment=open_environment))
-
-    case = ProgramCase(config=configured, session=session)
+    case = world.case(FIRST, helping_and_harming, **{"skills.sentinels": 2})
     PROGRAM_CHECKS[name](case, tmp_path)
     assert any(event.carried for event in case.trained(tmp_path / "more") if isinstance(event, SkillScored))

@@ -1,0 +1,110 @@
+"""
+What decided a step besides its validation items: the training items that say what should open which skill, and the
+items that were tried under parts of a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Measured
+from skillopt_es.programs.skills.triggers import NONE, SHOULD, SHOULD_NOT
+from skillopt_es.projections.chains import Chain
+from skillopt_es.runs.reading import Reading
+from skillopt_es.skill.folders import skills_in
+
+
+@frozen(kw_only=True)
+class Trigger:
+    """
+    A training item that met a candidate: what it opened before and under the candidate, and whether it passed then.
+
+    `place` is where it was tried; `passed` is None where it could not be measured. It `decided` where the candidate was
+    refused for its sake.
+    """
+
+    item: str
+    kind: str
+    place: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    passed: bool | None
+    decided: bool
+
+
+@frozen(kw_only=True)
+class PartResult:
+    """A validation item that was tried under some of a candidate's edits, and its result where it was measured."""
+
+    item: str
+    place: str
+    edits: tuple[str, ...]
+    hard: float | None
+
+
+@frozen(kw_only=True)
+class Tried:
+    """Both, in the order of the log."""
+
+    triggers: tuple[Trigger, ...] = ()
+    parts: tuple[PartResult, ...] = ()
+
+
+def tried_in(chain: Chain, reading: Reading) -> Tried:
+    """What a step has tried of both; nothing where it has planned neither."""
+    planned = {tries.place: tries for seen in chain.tries for tries in seen.event.tries}
+    if not any(tries.edits or _kind(place) for place, tries in planned.items()):
+        return Tried()
+    epochs = reading.read(until=chain.tries[0].seq, types=(EpochPlanned.__name__,))
+    begun = max((recorded.seq for recorded in epochs), default=0)
+    rows = reading.read(after=begun, until=chain.events[-1].seq, types=(RolloutCompleted.__name__,))
+    before, found = _opened_before(rows)
+    against = () if chain.gated is None else chain.gated.event.against
+    return Tried(
+        triggers=tuple(
+            _trigger(row, before.get(row.item, ()), decided=row.item in against) for row in found if _kind(row.place)
+        ),
+        parts=tuple(
+            PartResult(item=row.item, place=row.place, edits=planned[row.place].edits, hard=_hard(row))
+            for row in found
+            if row.place in planned and planned[row.place].edits
+        ),
+    )
+
+
+def _opened_before(rows: Iterable[Recorded]) -> tuple[Mapping[str, tuple[str, ...]], list[RolloutCompleted]]:
+    """What each item opened when it was last tried in a batch, and what was tried elsewhere."""
+    before: dict[str, tuple[str, ...]] = {}
+    others: list[RolloutCompleted] = []
+    for event in (recorded.event for recorded in rows):
+        assert isinstance(event, RolloutCompleted)
+        if Place(event.place).batch is not None:
+            before[event.item] = skills_in(event.viewed)
+        else:
+            others.append(event)
+    return before, others
+
+
+def _kind(place: str) -> str:
+    name = Place(place).name
+    return name if name in (SHOULD, SHOULD_NOT, NONE) else ""
+
+
+def _trigger(row: RolloutCompleted, before: tuple[str, ...], *, decided: bool) -> Trigger:
+    return Trigger(
+        item=row.item,
+        kind=_kind(row.place),
+        place=row.place,
+        before=before,
+        after=skills_in(row.viewed),
+        passed=row.outcome.passed if isinstance(row.outcome, Measured) else None,
+        decided=decided,
+    )
+
+
+def _hard(row: RolloutCompleted) -> float | None:
+    return row.outcome.hard if isinstance(row.outcome, Measured) else None
