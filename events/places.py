@@ -241,6 +241,11 @@ class Place(str):
         return int(found[1]) if found else None
 
     @property
+    def asked_about(self) -> Place:
+        """The slot of the attempt, or of the pair of answers, that a question to the judge is about."""
+        return Place(self.rpartition("/")[0])
+
+    @property
     def attempt(self) -> Place | None:
         """The slot of the attempt in which an agent made this call itself; None for any other call."""
         return Place(self.rpartition("/")[0]) if self.is_own_call else None

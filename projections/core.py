@@ -10,13 +10,14 @@ in the lineage, or its lines and their makers, moves by that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
 from attrs import evolve as replace
 
 from skillopt_es.events.catalog import (
+    AnswersCompared,
     AppendixWritten,
     BestPromoted,
     CandidateBuilt,
@@ -39,8 +40,14 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TrainingStopped,
 )
-from skillopt_es.events.places import Place
-from skillopt_es.events.values import UNREADABLE, Failed, Measured, SkillTree
+from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.projections.comparing import (
+    after_comparison,
+    answers_of,
+    compared_again,
+    compares_answers,
+    misjudged,
+)
 from skillopt_es.projections.exposure import SHOWING, after_rollouts, after_showing
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import (
@@ -121,7 +128,7 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
         origin = Origin(kind="step", step=event.step)
         standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
         state = placed(state, **dict.fromkeys(takes(event), standing))
-    return replace(state, counts=counts, built=None, steps_done=event.step)
+    return replace(state, counts=counts, built=None, steps_done=event.step, compared={})
 
 
 def _skipped(state: RunState[S], event: StepSkipped) -> RunState[S]:
@@ -130,6 +137,7 @@ def _skipped(state: RunState[S], event: StepSkipped) -> RunState[S]:
 
 
 def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
+    state = replace(state, compared={})
     assert state.current is not None
     # The text is as it was, and so are its place and its score.
     if event.skill.hash == state.current.skill.hash:
@@ -209,7 +217,7 @@ def _resumed(state: RunState[S], event: RunResumed) -> RunState[S]:
     resumed = replace(state, status="running", paused=None, counts=counts, overrides=overrides)
     match state.paused:
         case RunPaused(reason="unmeasured"):
-            return _to_be_tried_again(resumed, _failed)
+            return compared_again(_to_be_tried_again(resumed, _failed))
         case RunPaused(reason="unanswered"):
             return _to_be_tried_again(resumed, lambda row: _failed(row) or is_silent(row))
         case _:
@@ -251,7 +259,7 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
     begun = (row for draw in state.partial.values() for row in draw.rows.values())
     return replace(
         state,
-        misjudged={**state.misjudged, **dict(_misjudged(row for row in chain(here, begun) if again(row)))},
+        misjudged={**state.misjudged, **dict(misjudged(row for row in chain(here, begun) if again(row)))},
         rollouts={
             # A sum that is recorded stays: trying its items again would leave two truths.
             place: done if place in state.scored else _without(done, again)
@@ -262,17 +270,6 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
             for key, begun in state.partial.items()
         },
     )
-
-
-def _misjudged(rows: Iterable[RolloutCompleted]) -> Iterator[tuple[str, int]]:
-    """How many questions to the judge were of no use in these attempts: recorded replies stay, so others are asked."""
-    for row in rows:
-        if row.failure == UNREADABLE:
-            for call in row.calls:
-                attempt, _, _ = call.slot.rpartition("/")
-                number = Place(call.slot).question
-                if number is not None:
-                    yield attempt, number  # in the order in which they were asked
 
 
 def _without(done: RolloutsByItem, again: Callable[[RolloutCompleted], bool]) -> RolloutsByItem:
@@ -354,7 +351,9 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: state.measured[event.carried_from].items[item] for item in event.carried}
     items |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    drawn = Drawn(score=event.score, place=event.place, items=items)
+    in_part = bool(event.carried) and event.carried_from == event.skill
+    answers = answers_of(state, event, rows) if compares_answers(state) else {}
+    drawn = Drawn(score=event.score, place=event.place, items=items, answers=answers, in_part=in_part)
     known = Measurement(drawn=(drawn,), value=event.value) if known is None else _drawn_again(known, event, drawn)
     return replace(
         state,
@@ -372,9 +371,11 @@ def _seen(state: RunState[S], known: Measurement | None, rows: Mapping[str, Roll
         state = replace(state, types={**state.types, **new})
     if known is None:
         return state
-    drawn = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    other = {item for item, outcome in drawn.items() if item in known.items and known.items[item] != outcome}
-    return state if other <= state.flipped else replace(state, flipped=state.flipped | other)
+    again = {
+        item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured) and item in known.items
+    }
+    other = {item for item, outcome in again.items() if known.items[item] != outcome}
+    return replace(state, flipped=state.flipped | other, repeated=state.repeated + len(again))
 
 
 def _put(measured: Ledger[str, Measurement], skill: str, known: Measurement) -> Ledger[str, Measurement]:
@@ -471,6 +472,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     RunPaused: _paused,
     RunSteered: _steered,
     SkillScored: _scored,
+    AnswersCompared: after_comparison,
     TrainingStopped: _stopped,
     SealedTestOpened: _opened,
     RunCompleted: _completed,

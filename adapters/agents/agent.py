@@ -35,11 +35,14 @@ from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
     AgentTask,
+    AttemptLost,
     CallFailed,
     ChatReply,
     ChatRequest,
+    Elsewhere,
     Gateway,
     ModelSettings,
+    OwnCall,
     SkillFiles,
     Try,
     Usage,
@@ -81,19 +84,18 @@ class OwnAgent:
     secrets: tuple[str, ...] = field(repr=False)
     spent: Usage = field(factory=Usage)
     _limiter: Limiter = field(init=False, repr=False, eq=False)
+    _pace: Limiter = field(init=False, repr=False, eq=False)
     _redactor: Redactor = field(init=False, repr=False, eq=False)
 
     @_limiter.default
     def _(self) -> Limiter:
         assert self.settings.agent is not None
         most = self.settings.agent.processes if self.settings.backend == "command" else self.settings.concurrency
-        return Limiter(
-            concurrency=min(most, self.settings.concurrency),
-            requests_per_minute=self.settings.requests_per_minute,
-            tokens_per_minute=0,  # what an agent takes cannot be told before it
-            clock=time.monotonic,
-            sleep=asyncio.sleep,
-        )
+        return _limiter(self.settings, min(most, self.settings.concurrency))
+
+    @_pace.default
+    def _(self) -> Limiter:
+        return _limiter(self.settings, self.settings.concurrency)  # its processes are elsewhere, one for each worker
 
     @_redactor.default
     def _(self) -> Redactor:
@@ -111,7 +113,29 @@ class OwnAgent:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Its answer and its steps; raises CallFailed."""
+        if request.elsewhere is not None:
+            return await self.elsewhere(request, request.elsewhere, None)
         return await self.attempted(request, None)
+
+    async def elsewhere(self, request: ChatRequest, worker: Elsewhere, own: OwnCall | None) -> ChatReply:
+        """The same, where the worker that makes the attempt does it; what it asks a model itself comes to `own`."""
+        refusal = await self._pace.enter(0)
+        if refusal is not None:
+            raise self._failed(refusal, 0, ())
+        began = time.monotonic()
+        try:
+            reply = await worker.answer(request, own)
+        except AttemptLost as error:
+            error.latency_ms, error.tries = _since(began), (self._last_try(failure("transport", error.message)),)
+            raise
+        except CallFailed as error:
+            error.message = self._redactor.error(error.message)
+            raise
+        finally:
+            self._pace.leave()
+        clean = self._redactor.reply
+        steps = tuple(evolve(step, text=clean(step.text), output=clean(step.output)) for step in reply.steps)
+        return evolve(reply, text=clean(reply.text), steps=steps, model=clean(reply.model))
 
     async def attempted(self, request: ChatRequest, gateway: Gateway | None) -> ChatReply:
         """The same, where it may ask a model through a gateway."""
@@ -197,8 +221,11 @@ class OwnAgent:
             cost=answer.cost,
         )
 
+    def _last_try(self, failed: Failure) -> Try:
+        return evolve(_tried(failed, 0), usage=self.spent)
+
     def _failed(self, failed: Failure, latency_ms: int, tries: tuple[Try, ...]) -> CallFailed:
-        last = () if failed.kind in ("config", "auth") else (evolve(_tried(failed, 0), usage=self.spent),)
+        last = () if failed.kind in ("config", "auth") else (self._last_try(failed),)
         return CallFailed(
             failed.kind,
             self._redactor.error(failed.message),
@@ -207,6 +234,16 @@ class OwnAgent:
             latency_ms=latency_ms,
             tries=tuple(evolve(each, message=self._redactor.error(each.message)) for each in (*tries, *last)),
         )
+
+
+def _limiter(settings: ModelSettings, at_once: int) -> Limiter:
+    return Limiter(
+        concurrency=at_once,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=0,  # what an agent takes cannot be told before it
+        clock=time.monotonic,
+        sleep=asyncio.sleep,
+    )
 
 
 def task_of(request: ChatRequest, files: SkillFiles, seconds: float) -> AgentTask:

@@ -33,10 +33,12 @@ from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.events.values import Json
 from skillopt_es.ports import (
     AgentStep,
+    AttemptLost,
     CallFailed,
     ChatModel,
     ChatReply,
     ChatRequest,
+    Elsewhere,
     Gateway,
     Message,
     ModelSettings,
@@ -120,6 +122,8 @@ class GatewayAgent:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The agent's answer; raises CallFailed, and whatever kept one of its calls from being made."""
+        if request.elsewhere is not None:  # the endpoint is on the worker, and its calls come back here
+            return await self._elsewhere(request, request.elsewhere)
         async with self._attempt(request) as (attempt, gateway):
             reply = await self._unless_stopped(attempt, request, gateway)
         # What it reports of tokens is what its calls have cost already.
@@ -127,6 +131,17 @@ class GatewayAgent:
         if any(step.kind != "score" for step in reply.steps):
             return reply
         return evolve(reply, steps=bounded((*attempt.steps(reply.text), *reply.steps)))
+
+    async def _elsewhere(self, request: ChatRequest, worker: Elsewhere) -> ChatReply:
+        assert self._calls is not None
+        lost = False
+        try:
+            return await self.agent.elsewhere(request, worker, self._calls.ask)
+        except AttemptLost:
+            lost = True
+            raise
+        finally:
+            self._calls.over(request.slot, lost=lost)
 
     async def aclose(self) -> None:
         """Ends the endpoint, and gives the model's connections back."""
@@ -257,3 +272,25 @@ def with_gateway(
         raise refused(settings, "gateway", f" is for agents of the user's own, and {settings.backend} is none")
     upstream = model(evolve(settings, backend=backend, agent=None), environ)
     return GatewayAgent(evolve(opened, spent=_NOTHING_SPENT), upstream, settings.model)
+
+
+def on_worker(agent: ChatModel, model: str) -> GatewayAgent:
+    """An agent on a worker, with an endpoint beside it whose calls the writer makes: `route` says how it is asked."""
+    assert isinstance(agent, OwnAgent)
+    return GatewayAgent(evolve(agent, spent=_NOTHING_SPENT), _WritersModel(), model)
+
+
+class _WritersModel:
+    """The model of an agent on a worker, which the writer alone has."""
+
+    @property
+    def identity(self) -> str:
+        """Nobody asks: a worker records nothing."""
+        return "the writer's model"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Never: an agent's calls go where they were routed."""
+        raise AssertionError("a worker has no model")
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""

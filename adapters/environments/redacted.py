@@ -19,6 +19,8 @@ from skillopt_es.ports import (
     AsksJudge,
     CallFailed,
     ChatReply,
+    Comparing,
+    Elsewhere,
     Environment,
     Episode,
     Hands,
@@ -27,6 +29,7 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
     can_regrade,
+    compares,
     guide_of,
     judge_calls,
     opens_skills,
@@ -96,6 +99,18 @@ class RedactedEnvironment:
         """How many questions to the judge one attempt needs."""
         return judge_calls(self._inner)
 
+    @property
+    def compares(self) -> bool:
+        """Whether a judge can compare two answers to an item."""
+        return compares(self._inner)
+
+    async def compare(self, item: Item, answer: str, other: str, judge: AsksJudge) -> Outcome:
+        """The same comparison, in which the judge is told no secret."""
+        assert isinstance(self._inner, Comparing)
+        with without_secrets(self._clean):
+            outcome = await self._inner.compare(item, answer, other, _CleanJudgeAlone(judge, self._clean))
+        return _clean_outcome(outcome, self._clean)
+
     def seen_by_code(self, answers: Answers) -> str:
         """Why code behind its walls could read some of these."""
         return self._clean.remark(seen_by_code(self._inner, answers))
@@ -104,7 +119,8 @@ class RedactedEnvironment:
         """The items; notes and errors quote no secret."""
         with without_secrets(self._clean):
             splits = self._inner.load()
-        return evolve(splits, notes=tuple(map(self._clean.remark, splits.notes)))
+        notes, told = (tuple(map(self._clean.remark, said)) for said in (splits.notes, splits.told))
+        return evolve(splits, notes=notes, told=told)
 
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """The same attempt; nothing that is recorded, shown or asked because of it quotes a secret."""
@@ -128,8 +144,8 @@ class RedactedHands:
     async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
         """The same attempt, as `RedactedEnvironment` gives it."""
 
-        def clean() -> Ask:
-            return _clean_ask(asking(), self._clean)
+        def clean(elsewhere: Elsewhere | None) -> Ask:
+            return _clean_ask(asking(elsewhere), self._clean)
 
         with without_secrets(self._clean):
             episode = await self._inner.attempt(item, skill, clean, seed=seed, slot=slot)
@@ -144,11 +160,7 @@ class _CleanAsk:
     clean: Redactor
 
     async def __call__(self, messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
-        return await self.ask(self.told(messages), **options)
-
-    def told(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages as they may be sent."""
-        return [evolve(each, content=self.clean.reply(each.content)) for each in messages]
+        return await self.ask(_told(messages, self.clean), **options)
 
 
 @frozen
@@ -157,7 +169,23 @@ class _CleanJudge(_CleanAsk):
 
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         assert isinstance(self.ask, AsksJudge)
-        return await self.ask.judge(self.told(messages), max_tokens=max_tokens, schema=schema)
+        return await self.ask.judge(_told(messages, self.clean), max_tokens=max_tokens, schema=schema)
+
+
+@frozen
+class _CleanJudgeAlone:
+    """The judge of two answers, where no target is asked."""
+
+    inner: AsksJudge
+    clean: Redactor
+
+    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
+        return await self.inner.judge(_told(messages, self.clean), max_tokens=max_tokens, schema=schema)
+
+
+def _told(messages: Sequence[Message], clean: Redactor) -> list[Message]:
+    """The messages as they may be sent."""
+    return [evolve(each, content=clean.reply(each.content)) for each in messages]
 
 
 def _clean_ask(ask: Ask, clean: Redactor) -> Ask:

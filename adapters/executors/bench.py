@@ -7,9 +7,10 @@ A worker has no key, asks no model and decides nothing: it says what its attempt
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Unpack
 
@@ -20,25 +21,42 @@ from skillopt_es.adapters.executors.travels import (
     Answer,
     Answered,
     Broke,
+    Errand,
     Escaped,
     FailedCall,
     Finished,
     LetGo,
     Line,
     LineClosed,
+    OwnQuestion,
     Pack,
     Place,
     Question,
+    Ran,
     Report,
     Said,
     Thrown,
     Unit,
+    agent_digest,
     code_digest,
     entry_of,
 )
-from skillopt_es.errors import SkillOptError
+from skillopt_es.errors import SettingRefused, SkillOptError
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.ports import AskOptions, CallFailed, ChatReply, Environment, EnvironmentSettings, Item, Message
+from skillopt_es.ports import (
+    MODELS,
+    AskOptions,
+    CallFailed,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Environment,
+    EnvironmentSettings,
+    Fronting,
+    Item,
+    Message,
+    OpenModel,
+)
 
 _US = "skillopt-es"
 
@@ -52,11 +70,12 @@ class Bench:
         self._items: Mapping[str, Item] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._skills: dict[str, SkillTree] = {}
+        self._agent: ChatModel | None = None
         self._talk: _Talk | None = None
 
     def open(self) -> str:
         """Opens the environment and loads its data; why it must not be used, where that is so."""
-        return self._other_software() or self._open()
+        return self._other_software() or self._open() or self._open_agent()
 
     def learn(self, skill: SkillTree) -> None:
         """A skill that attempts will be made under."""
@@ -72,6 +91,8 @@ class Bench:
                         self._begin(unit, line)
                     case Answered(lease, number, answer) if self._talk is not None and self._talk.unit.lease == lease:
                         self._talk.hear(number, answer)
+                    case Errand(lease) as errand if self._talk is not None and self._talk.unit.lease == lease:
+                        self._run(errand, self._talk)
                     case Abandon():
                         await self._abandon()
                         line.send(LetGo())
@@ -86,6 +107,11 @@ class Bench:
 
         self._talk = _Talk(self._environment, self._items[unit.item], unit, self._skills[unit.skill], say)
 
+    def _run(self, errand: Errand, talk: _Talk) -> None:
+        assert self._agent is not None
+        skill = self._skills[errand.skill] if errand.skill else None
+        talk.run(self._agent, errand.number, evolve(errand.request, skill=skill))
+
     async def _abandon(self) -> None:
         """Ends an attempt that nobody waits for."""
         if self._talk is not None:
@@ -97,6 +123,8 @@ class Bench:
         await self._abandon()
         if self._environment is not None:
             await self._environment.aclose()
+        if self._agent is not None:
+            await self._agent.aclose()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -125,6 +153,25 @@ class Bench:
             if splits.digests.get(split) != digest:
                 return f"its {split} items are not those of the run"
         self._items = {item.id: item for part in (splits.train, splits.val, splits.test) for item in part}
+        return ""
+
+    def _open_agent(self) -> str:
+        """Opens the target's agent, where it is to work here."""
+        agent = self._place.agent
+        if agent is None:
+            return ""
+        if agent_digest(agent) != self._place.agent_code:
+            return f"its files of the agent {agent.settings.backend} differ"
+        try:
+            opener: OpenModel = next(iter(entry_points(group=MODELS, name=agent.kind))).load()
+            opened = opener(agent.settings, os.environ)
+        except (SkillOptError, SettingRefused) as error:
+            return f"it cannot open the agent: {error.message}"
+        if agent.gateway:
+            from skillopt_es.adapters.agents.gateway import on_worker  # noqa: PLC0415 -- a server, for few runs
+
+            opened = on_worker(opened, agent.settings.model)
+        self._agent = opened
         return ""
 
     def _settings(self) -> EnvironmentSettings:
@@ -173,6 +220,20 @@ class _Asks:
         return await self.talk.ask(messages, {"max_tokens": max_tokens}, schema)
 
 
+@frozen
+class _OwnCalls:
+    """Where the calls of an agent on an errand go: to the writer."""
+
+    talk: _Talk
+    errand: int
+
+    async def ask(self, request: ChatRequest) -> ChatReply:
+        return await self.talk.ask_own(self.errand, request)
+
+    def over(self, slot: str, *, lost: bool = False) -> None:
+        """The writer knows when that is."""
+
+
 class _Talk:
     """One attempt and what it says; questions are answered in any order."""
 
@@ -185,6 +246,7 @@ class _Talk:
         self._count = 0
         self._raised: dict[int, CallFailed] = {}
         self._task = asyncio.create_task(self._attempt(environment, item, skill))
+        self._errands: set[asyncio.Task[None]] = set()
 
     def hear(self, number: int, answer: Answer) -> None:
         """An answer from the writer."""
@@ -194,8 +256,32 @@ class _Talk:
 
     async def end(self) -> None:
         """Breaks it off."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [self._task, *self._errands]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def run(self, agent: ChatModel, number: int, request: ChatRequest) -> None:
+        """Has the target's agent do its work here."""
+        if isinstance(agent, Fronting):
+            agent.route(_OwnCalls(self, number))
+        task = asyncio.create_task(self._errand(agent, number, request))
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def _errand(self, agent: ChatModel, number: int, request: ChatRequest) -> None:
+        result: ChatReply | FailedCall | Escaped | Broke
+        try:
+            result = await agent.complete(request)
+        except (_NoAnswer, _NoAnswerStop) as error:
+            result = Escaped(error.number)
+        except CallFailed as error:
+            result = self._failed(error)
+        except SkillOptError as error:
+            result = Broke(message=error.message, hint=error.hint, ours=True)
+        except Exception as error:  # noqa: BLE001 -- told to the writer, which raises it
+            result = Broke(message=f"{type(error).__name__}: {error}")
+        self._say(Ran(number, result))
 
     async def _attempt(self, environment: Environment, item: Item, skill: SkillTree) -> None:
         try:
@@ -203,22 +289,38 @@ class _Talk:
         except (_NoAnswer, _NoAnswerStop) as error:
             self._say(Escaped(error.number))
         except CallFailed as error:
-            numbers = [number for number, raised in self._raised.items() if raised is error]
-            self._say(Escaped(numbers[0]) if numbers else FailedCall.of(error))
+            self._say(self._failed(error))
         except SkillOptError as error:
             self._say(Broke(message=error.message, hint=error.hint, ours=True))
         except Exception as error:  # noqa: BLE001 -- told to the writer, which raises it
             self._say(Broke(message=f"{type(error).__name__}: {error}"))
 
+    def _failed(self, error: CallFailed) -> Escaped | FailedCall:
+        """One of the writer's own errors, or another."""
+        numbers = [number for number, raised in self._raised.items() if raised is error]
+        return Escaped(numbers[0]) if numbers else FailedCall.of(error)
+
     async def ask(
         self, messages: Sequence[Message], options: AskOptions, schema: Mapping[str, Json] | None = None
     ) -> ChatReply:
         """The answer of the target, or of the judge, which the writer asks."""
+        number = self._next()
+        question = Question(number=number, messages=tuple(messages), options=options, schema=schema)
+        return await self._answer_to(number, question)
+
+    async def ask_own(self, errand: int, request: ChatRequest) -> ChatReply:
+        """The answer to what an agent on an errand asks its model."""
+        number = self._next()
+        return await self._answer_to(number, OwnQuestion(errand, number, request))
+
+    def _next(self) -> int:
         self._count += 1
-        number = self._count
+        return self._count
+
+    async def _answer_to(self, number: int, question: Said) -> ChatReply:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._asked[number] = future
-        self._say(Question(number=number, messages=tuple(messages), options=options, schema=schema))
+        self._say(question)
         answer = await future
         if isinstance(answer, ChatReply):
             return answer

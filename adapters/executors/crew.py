@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Protocol
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from skillopt_es.adapters.executors.travels import (
     Abandon,
@@ -22,13 +23,16 @@ from skillopt_es.adapters.executors.travels import (
     Answered,
     Broke,
     End,
+    Errand,
     Escaped,
     FailedCall,
     Finished,
     Lease,
     LetGo,
+    OwnQuestion,
     Place,
     Question,
+    Ran,
     Report,
     Thrown,
     Told,
@@ -38,7 +42,20 @@ from skillopt_es.adapters.executors.travels import (
 )
 from skillopt_es.errors import BackendError, SkillOptError
 from skillopt_es.events.values import Failed, SkillTree
-from skillopt_es.ports import Ask, Asking, AsksJudge, CallFailed, Episode, Item, NotStarted
+from skillopt_es.ports import (
+    Ask,
+    Asking,
+    AsksJudge,
+    AsyncCall,
+    AttemptLost,
+    CallFailed,
+    ChatReply,
+    ChatRequest,
+    Episode,
+    Item,
+    NotStarted,
+    OwnCall,
+)
 
 _LOOK_EVERY = 0.2
 _MOST_DEATHS = 2
@@ -106,6 +123,7 @@ class Crew:
         self.tally = Tally()
         self._place, self._hire, self._size, self._stopping = place_digest(place), hire, size, stopping
         self._most_deaths = most_deaths
+        self._agent = place.agent is not None
         self._free: deque[Worker] = deque()
         self._waiting: deque[asyncio.Future[Worker]] = deque()
         self._all: list[Worker] = []
@@ -129,7 +147,8 @@ class Crew:
             self.tally.attempts += 1
             unit = Unit(Lease(slot, digest, tries), item.id, seed, skill.hash)
             try:
-                episode = await _Conversation(worker, unit, asking(), self.tally).through(skill)
+                talk = _Conversation(worker, unit, self.tally)
+                episode = await talk.through(skill, asking(talk if self._agent else None))
             except WorkerLost as lost:
                 self.tally.deaths += 1
                 self._replace(worker)
@@ -249,16 +268,17 @@ class Crew:
 
 @define
 class _Conversation:
-    """One attempt under one lease, between a worker and the target."""
+    """One attempt under one lease, between a worker and the target, whose agent may work there."""
 
     worker: Worker
     unit: Unit
-    ask: Ask
     tally: Tally
     raised: dict[int, BaseException] = field(factory=dict)
     open: set[asyncio.Task[None]] = field(factory=set)
+    errands: dict[int, _Errand] = field(factory=dict)
+    count: int = 0
 
-    async def through(self, skill: SkillTree) -> Episode:
+    async def through(self, skill: SkillTree, ask: Ask) -> Episode:
         """To its end. Calls that have begun when a worker dies are let finish: they are paid for, and recorded."""
         try:
             await self.worker.knows(skill)
@@ -267,41 +287,77 @@ class _Conversation:
                 report = await self.worker.hear()
                 if not isinstance(report, Report) or report.lease != self.unit.lease:
                     self.tally.late += 1
-                elif isinstance(report.said, Question):
-                    self._begin(self._answered(report.said))
-                else:
-                    return self._came_to(report.said)
+                    continue
+                match report.said:
+                    case Question() as asked:
+                        self._begin(self._answered(asked.number, partial(_asked, ask, asked)))
+                    case OwnQuestion(errand, number, request) if errand in self.errands:
+                        self._begin(self._answered(number, partial(self.errands[errand].asked, request)))
+                    case Ran(errand, result) if errand in self.errands:
+                        self._ran(self.errands[errand].answer, result)
+                    case OwnQuestion() | Ran():
+                        self.tally.late += 1
+                    case ended:
+                        return self._came_to(ended)
         except asyncio.CancelledError:
             for task in self.open:
                 task.cancel()
             raise
         finally:
+            for each in self.errands.values():
+                each.lost()
             await self._settled()
+
+    async def answer(self, request: ChatRequest, own: OwnCall | None) -> ChatReply:
+        """What the target's agent answers on the worker; raises AttemptLost when that is gone before it has."""
+        if request.skill is not None:
+            await self._has(request.skill)
+        self.count += 1
+        number = self.count
+        errand = self.errands[number] = _Errand(request.slot, own)
+        skill = "" if request.skill is None else request.skill.hash
+        plain = evolve(request, skill=None, further=None, rest=None, elsewhere=None)
+        self.worker.tell(Errand(self.unit.lease, number, plain, skill))
+        try:
+            return await errand.answer
+        finally:
+            del self.errands[number]
+
+    async def _has(self, skill: SkillTree) -> None:
+        try:
+            await self.worker.knows(skill)
+        except WorkerLost as lost:
+            raise AttemptLost("transport", _GONE) from lost
+
+    def _ran(self, waiting: asyncio.Future[ChatReply], result: ChatReply | FailedCall | Escaped | Broke) -> None:
+        match result:
+            case ChatReply():
+                waiting.set_result(result)
+            case FailedCall():
+                waiting.set_exception(result.error())
+            case Escaped(question):
+                waiting.set_exception(self.raised[question])
+            case Broke():
+                waiting.set_exception(_broke(result))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self.open.add(task)
         task.add_done_callback(self.open.discard)
 
-    async def _answered(self, question: Question) -> None:
-        answer = await self._answer(question)
-        self.worker.tell(Answered(self.unit.lease, question.number, answer))
+    async def _answered(self, number: int, asked: AsyncCall[ChatReply]) -> None:
+        self.worker.tell(Answered(self.unit.lease, number, await self._answer(number, asked)))
 
-    async def _answer(self, question: Question) -> Answer:
+    async def _answer(self, number: int, asked: AsyncCall[ChatReply]) -> Answer:
         try:
-            if question.schema is None:
-                return await self.ask(question.messages, **question.options)
-            assert isinstance(self.ask, AsksJudge)
-            most = question.options["max_tokens"]
-            assert most is not None
-            return await self.ask.judge(question.messages, max_tokens=most, schema=question.schema)
+            return await asked()
         except CallFailed as error:
-            self.raised[question.number] = error
+            self.raised[number] = error
             return FailedCall.of(error)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 -- raised again once the attempt has ended by it
-            self.raised[question.number] = error
+            self.raised[number] = error
             return Thrown(stops=not isinstance(error, Exception))
 
     def _came_to(self, ended: End) -> Episode:
@@ -313,12 +369,52 @@ class _Conversation:
             case FailedCall():
                 raise ended.error()
             case Broke():
-                raise SkillOptError(ended.message, hint=ended.hint) if ended.ours else RuntimeError(ended.message)
+                raise _broke(ended)
 
     async def _settled(self) -> None:
         """Nothing of it goes on: its calls end by themselves, for whoever gives up now has paid for them."""
         while self.open:
             await asyncio.wait(self.open)
+
+
+@define
+class _Errand:
+    """What the target's agent does on a worker: its answer, once it is there, and who makes the calls of its own."""
+
+    slot: str
+    own: OwnCall | None
+    answer: asyncio.Future[ChatReply] = field(init=False)
+
+    @answer.default
+    def _(self) -> asyncio.Future[ChatReply]:
+        return asyncio.get_running_loop().create_future()
+
+    async def asked(self, request: ChatRequest) -> ChatReply:
+        """A call of its own, at this place of the run and no other."""
+        assert self.own is not None
+        return await self.own(evolve(request, slot=self.slot))
+
+    def lost(self) -> None:
+        """Nobody does it any more."""
+        if not self.answer.done():
+            self.answer.set_exception(AttemptLost("transport", _GONE))
+
+
+_GONE = "the agent is gone with the worker on which it was at work"
+
+
+async def _asked(ask: Ask, question: Question) -> ChatReply:
+    """The answer of the target, or of the judge."""
+    if question.schema is None:
+        return await ask(question.messages, **question.options)
+    assert isinstance(ask, AsksJudge)
+    most = question.options["max_tokens"]
+    assert most is not None
+    return await ask.judge(question.messages, max_tokens=most, schema=question.schema)
+
+
+def _broke(ended: Broke) -> Exception:
+    return SkillOptError(ended.message, hint=ended.hint) if ended.ours else RuntimeError(ended.message)
 
 
 def _not_measured(deaths: int) -> Episode:

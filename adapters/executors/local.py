@@ -38,7 +38,7 @@ class Here:
 
     async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
         """The environment's own."""
-        return await self.environment.attempt(item, skill, asking(), seed=seed)
+        return await self.environment.attempt(item, skill, asking(None), seed=seed)
 
 
 class LocalExecutor:

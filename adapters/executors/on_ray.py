@@ -81,7 +81,7 @@ class RayExecutor:
 
     def hands(self, workplace: Workplace) -> Hands:
         """The workers of the cluster; they are started for the first attempt."""
-        place = place_of(workplace.software, workplace.settings, workplace.digests)
+        place = place_of(workplace)
         self._office = Office(
             self._cluster, place, pack_of(workplace.settings.data), self._settings.secrets, self._settings.warn
         )

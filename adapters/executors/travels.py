@@ -22,12 +22,15 @@ from skillopt_es.ports import (
     AskOptions,
     CallFailed,
     ChatReply,
+    ChatRequest,
     DataSettings,
     EnvironmentSettings,
     Episode,
     FailureKind,
     Message,
+    TravellingAgent,
     Try,
+    Workplace,
 )
 
 _ENVIRONMENTS = "skillopt_es.environments"
@@ -134,7 +137,21 @@ class Abandon:
     """Nobody waits for the attempt any more; the worker says when it has let go of it."""
 
 
-Told = Unit | Answered | Abandon
+@frozen
+class Errand:
+    """
+    What the target's agent is asked, to be done by the worker itself; `number` is of its own count.
+
+    The skill that the agent works under is named, for it is there already.
+    """
+
+    lease: Lease
+    number: int
+    request: ChatRequest
+    skill: str
+
+
+Told = Unit | Answered | Errand | Abandon
 
 
 # --- from a worker ---------------------------------------------------------------------------------------------------
@@ -148,6 +165,23 @@ class Question:
     messages: tuple[Message, ...]
     options: AskOptions
     schema: Mapping[str, Json] | None = None
+
+
+@frozen
+class OwnQuestion:
+    """What an agent on an errand asks its model itself; `number` is of the questions' count."""
+
+    errand: int
+    number: int
+    request: ChatRequest
+
+
+@frozen
+class Ran:
+    """What came of an errand: the agent's answer, why there is none, or the question whose answer ended it."""
+
+    errand: int
+    result: ChatReply | FailedCall | Escaped | Broke
 
 
 @frozen
@@ -174,7 +208,7 @@ class Broke:
 
 
 End = Finished | Escaped | FailedCall | Broke
-Said = Question | End
+Said = Question | OwnQuestion | Ran | End
 
 
 @frozen
@@ -201,6 +235,8 @@ class Place:
     code: str
     settings: EnvironmentSettings
     digests: Mapping[str, str]
+    agent: TravellingAgent | None = None
+    agent_code: str = ""
 
 
 @frozen(kw_only=True)
@@ -211,9 +247,16 @@ class Pack:
     is_folder: bool
 
 
-def place_of(software: str, settings: EnvironmentSettings, digests: Mapping[str, str]) -> Place:
+def place_of(workplace: Workplace) -> Place:
     """The place as the writer's process has it."""
-    return Place(software=software, code=code_digest(settings.name), settings=settings, digests=digests)
+    return Place(
+        software=workplace.software,
+        code=code_digest(workplace.settings.name),
+        settings=workplace.settings,
+        digests=workplace.digests,
+        agent=workplace.agent,
+        agent_code="" if workplace.agent is None else agent_digest(workplace.agent),
+    )
 
 
 def pack_of(data: DataSettings) -> Pack | None:
@@ -248,6 +291,18 @@ def code_digest(name: str) -> str:
         sources = file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
         for source in sorted(sources):
             found.update(source.name.encode() + b"\0" + source.read_bytes())
+    return found.hexdigest()
+
+
+def agent_digest(agent: TravellingAgent) -> str:
+    """The digest of the files that an agent's command or function names, as they are here."""
+    assert agent.settings.agent is not None
+    named = [*agent.settings.agent.argv, agent.settings.backend.partition(":")[2].rpartition(":")[0]]
+    files = [Path(agent.settings.agent.folder) / name for name in named if name]
+    found = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            found.update(file.name.encode() + b"\0" + file.read_bytes())
     return found.hexdigest()
 
 

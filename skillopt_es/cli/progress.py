@@ -17,7 +17,7 @@ from rich.text import Text
 
 from skillopt_es.cli.terminal import Part, Toned, has_colour, is_dumb, line_of, raw, shown_by, tell
 from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.tasks import Questions, Rollouts, Task
+from skillopt_es.engine.tasks import Comparisons, Questions, Rollouts, Task
 from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.logs import bound
@@ -62,7 +62,7 @@ class Progress:
         self._begin(state)
         tally = self._tally
         tally.planned(task, state)
-        if not isinstance(task, Rollouts | Questions):
+        if not isinstance(task, Rollouts | Comparisons | Questions):
             return
         self._show()
         if self._live is None:

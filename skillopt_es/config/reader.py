@@ -67,6 +67,9 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         threshold = optimizer.skill_aware_consolidate_threshold
         raise reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
     evaluation = config.evaluation
+    if evaluation.stale_scores and evaluation.compare_answers:
+        allowed = "false where evaluation.compare_answers is on: a text that was not tried has no answers to compare"
+        raise reader.error("evaluation.stale_scores", True, allowed)
     if evaluation.stale_scores and evaluation.gate_rule not in DRAWS_ONCE:
         allowed = "strict where evaluation.stale_scores is on: a text that was not measured has no draws to compare"
         raise reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)

@@ -23,6 +23,7 @@ class AgentCalls:
 
     calls: Calls
     _taken: dict[str, dict[str, set[int]]] = field(factory=dict)
+    _had: dict[str, dict[str, ChatReply]] = field(factory=dict)
 
     async def ask(self, request: ChatRequest) -> ChatReply:
         """The answer, from the journal if it is there."""
@@ -30,14 +31,19 @@ class AgentCalls:
         taken = self._taken.setdefault(request.slot, {}).setdefault(digest, set())
         number = next(each for each in range(1, len(taken) + 2) if each not in taken)
         taken.add(number)
-        slot = Place(request.slot).own_call(digest, number)
+        slot, had = Place(request.slot).own_call(digest, number), self._had.setdefault(request.slot, {})
+        if slot in had:
+            return had[slot]
         try:
             answer = await self.calls.ask("target", evolve(request, slot=slot))
         except BaseException:
             taken.discard(number)  # who asks again after a failure asks the same
             raise
-        return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, usage=answer.usage)
+        had[slot] = ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, usage=answer.usage)
+        return had[slot]
 
-    def over(self, slot: str) -> None:
-        """The attempt at this slot asks no more."""
+    def over(self, slot: str, *, lost: bool = False) -> None:
+        """The attempt at this slot asks no more; one that was lost is made anew, and finds the answers it has had."""
         self._taken.pop(slot, None)
+        if not lost:
+            self._had.pop(slot, None)

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from skillopt_es.engine.calls import Answer, LiveCalls
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
-from skillopt_es.engine.tasks import AddUp, Decide, RunData, Task, Unit
+from skillopt_es.engine.tasks import AddUp, Comparisons, Decide, RunData, Task, Unit
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
 from skillopt_es.projections.state import AnyState
@@ -54,8 +54,8 @@ class Ahead:
             self._place = units[0].place
             self._calls.begin_ahead()
             self._open.append(asyncio.create_task(self._try(units)))
-        # These two ask no model, so they end nothing.
-        elif not units and not isinstance(task, AddUp | Decide):
+        # These do not ask the target, so they end nothing.
+        elif not units and not isinstance(task, AddUp | Decide | Comparisons):
             self._calls.no_more_ahead()
 
     async def settled(self) -> None:

@@ -20,10 +20,11 @@ from attrs import frozen
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
+from skillopt_es.engine.comparing import ComparingPorts, run_comparisons
 from skillopt_es.engine.programs import Asking, Consulted, Program, evolve, program_of
 from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
-from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, RunData, Task, score
+from skillopt_es.engine.tasks import AddUp, Comparisons, Decide, Questions, Rollouts, RunData, Task, score
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.journal import CallRow
@@ -233,12 +234,17 @@ def waiting_for(questions: int) -> str:
 
 @frozen(kw_only=True)
 class Ports:
-    """Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again."""
+    """
+    Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again.
+
+    `comparing` is absent there, too, and where no judge compares answers.
+    """
 
     calls: Calls
     evidence: RecordedTexts
     executor: Executor
     rollouts: RolloutPorts | None
+    comparing: ComparingPorts | None = None
 
 
 async def perform(
@@ -251,6 +257,11 @@ async def perform(
             async with aclosing(run_rollouts(task, run, ports.rollouts)) as emissions:
                 async for emission in emissions:
                     yield emission
+        case Comparisons():
+            assert ports.comparing is not None
+            async with aclosing(run_comparisons(task, run, ports.comparing)) as compared:
+                async for done in compared:
+                    yield Emission([*done], [])
         case Questions(jobs):
             work = [_question(program, job, state, run, ports) for job in jobs]
             workers = jobs_at_once(run.config.gradient.analyst_workers)

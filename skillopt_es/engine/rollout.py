@@ -19,6 +19,7 @@ from attrs import evolve, field, frozen
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
+from skillopt_es.engine.comparing import judge_request
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words, understood
 from skillopt_es.engine.tasks import Rollouts, RunData, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
@@ -32,6 +33,7 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     ChatRequest,
+    Elsewhere,
     Episode,
     Executor,
     Hands,
@@ -95,11 +97,11 @@ class _Job:
         item = self._ports.items[self._unit.item]
         skill = _as_read(self._unit.skill)
         known: dict[str, tuple[ChatRequest, Answer]] = {}
-        ask = self._target(known)
+        ask = self._target(known, None)
 
-        def asking() -> _Target:
+        def asking(elsewhere: Elsewhere | None) -> _Target:
             nonlocal ask
-            ask = self._target(known)
+            ask = self._target(known, elsewhere)
             return ask
 
         shown = skill if ask.shelf is None else ask.shelf.shown
@@ -115,14 +117,14 @@ class _Job:
         blob = packed(episode, ask.exchanges)
         return self._event(item, episode, text_digest(blob), ask), (blob,)
 
-    def _target(self, known: dict[str, tuple[ChatRequest, Answer]]) -> _Target:
+    def _target(self, known: dict[str, tuple[ChatRequest, Answer]], elsewhere: Elsewhere | None) -> _Target:
         """The target for one try: it counts from its first question, and no skill is open yet."""
         skill = self._unit.skill
         shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
         backend = self._run.config.target_model.backend
         own = is_own_agent(backend) or backend == HANDED_OVER
         fields = told_agents(self._ports.items[self._unit.item]) if own else {}
-        return _Target(self._unit, self._run, self._ports.calls, shelf, known, fields)
+        return _Target(self._unit, self._run, self._ports.calls, shelf, known, fields, elsewhere)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
         target = self._run.config.target_model
@@ -215,6 +217,7 @@ class _Target:
         shelf: Shelf | None,
         known: dict[str, tuple[ChatRequest, Answer]],
         fields: Mapping[str, Json],
+        elsewhere: Elsewhere | None,
     ) -> None:
         self._unit = unit
         self.slot = unit.place.of_item(unit.item)
@@ -222,6 +225,7 @@ class _Target:
         self._calls = calls
         self._known = known
         self._fields = fields
+        self._elsewhere = elsewhere
         self._turn = 0
         self._judged = unit.judged
         self.made: list[CallRef] = []
@@ -271,6 +275,7 @@ class _Target:
             item=self._unit.item,
             fields=self._fields,
             seed=_seed(config.train.seed, self.slot),
+            elsewhere=self._elsewhere,
         )
         answer = await self._ask(request)
         if answer.finish == "length":
@@ -281,17 +286,14 @@ class _Target:
 
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         """What the judge says of the answer; its calls belong to this unit."""
-        role = self._run.config.judge_model
         self._judged += 1
-        request = ChatRequest(
-            slot=self.slot.judged(self._judged),
-            stage="judge",
-            messages=tuple(messages),
+        request = judge_request(
+            self._run,
+            self.slot.judged(self._judged),
+            self._unit.item,
+            messages,
             max_tokens=max_tokens,
-            temperature=role.temperature,
-            effort=role.reasoning_effort,
             schema=schema,
-            item=self._unit.item,
         )
         answer = await self._kept("judge", request)
         return ChatReply(text=answer.text, finish=answer.finish)

@@ -72,6 +72,8 @@ def _against_what_was_measured(old: RunConfig, new: RunConfig) -> str:
         return "the skills measured so far were measured with another target model, and cannot be compared with it"
     if _answering(old.judge_model) != _answering(new.judge_model):
         return "the skills measured so far were graded by another judge, and cannot be compared with it"
+    if old.evaluation.compare_answers != new.evaluation.compare_answers:
+        return "evaluation.compare_answers: the skills measured so far were judged the other way"
     if old.evaluation.sel_env_num != new.evaluation.sel_env_num:
         return "evaluation.sel_env_num: the skills measured so far were measured on other validation items"
     return ""

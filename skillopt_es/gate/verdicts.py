@@ -43,13 +43,15 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
-from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
+from skillopt_es.events.values import DRAWS_ONCE, LASTING, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
 from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
+from skillopt_es.gate.comparing import Comparison, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, compare, heeded, judge, too_little_for
+from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences
+from skillopt_es.gate.rules import Rule, heeded, judge, too_little_for
 from skillopt_es.projections.item_results import families_of
-from skillopt_es.projections.state import AnyState, Measurement, Standing
+from skillopt_es.projections.state import AnyState, Measurement, Standing, never_varies
 
 
 def rule_of(config: RunConfig) -> Rule:
@@ -77,27 +79,37 @@ def too_little(config: RunConfig, validation_items: int) -> SettingRefused | Non
 def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
-    found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
+    known = known_of(state, run)
+    found = judge(rule_of(run.config), current, candidate, run.worth, known)
     # A draw that ended early is looked at once the current text has every draw that it is held against.
-    if isinstance(found, Ruling) or found.current:
+    if isinstance(found, Ruling) or found.current or found.items:
         return found
     begun = state.partial.get((contest.candidate.hash, found.candidate))
     if begun is None:
         return found
     seen = _begun(begun.rows)
-    if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth):
+    if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth, known):
         return found
     return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
 
 
-def known_of(state: AnyState) -> Known:
-    """What the run knows of its validation items so far, whatever the text."""
-    return Known(families=families_of(state.types), flipped=state.flipped)
+def known_of(state: AnyState, run: RunData) -> Known:
+    """What the run knows of its items so far, whatever the text, and what its verdicts may still take."""
+    known = Known(families=families_of(state.types), flipped=state.flipped)
+    if run.config.evaluation.gate_rule not in LASTING:
+        return known
+    told = program_at(state).at_gate(state, run)
+    never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
+    return evolve(
+        known,
+        steady=never and not run.config.evaluation.compare_answers,  # grades say nothing of what a judge prefers
+        spare=told.spare,
+    )
 
 
 def leads(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
-    current, candidate = _sides(state, run, contest)
+    current, candidate = _graded(state, run, contest)
     return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > 0
 
 
@@ -109,6 +121,13 @@ def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
 
 
 def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
+    """What the rule weighs: what a judge prefers where it compares answers, else the grades."""
+    if run.config.evaluation.compare_answers:
+        return preferences(state, run, contest)
+    return _graded(state, run, contest)
+
+
+def _graded(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
     current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
     candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
     return current, candidate
@@ -117,9 +136,11 @@ def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]
 def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunData) -> Side:
     if known is None:
         return Side(bonus=run.bonus(skill))
-    earlier = sum(not place.holds(each.place) for each in known.drawn)
-    draws = tuple(_in_order(each.items, run) for each in known.drawn)
-    return Side(draws=draws, known=earlier, bonus=run.bonus(skill))
+    # By a rule that draws all items again, those that were not would count twice.
+    lasts = run.config.evaluation.gate_rule in LASTING
+    drawn = [each for each in known.drawn if lasts or not each.in_part]
+    earlier = sum(not place.holds(each.place) for each in drawn)
+    return Side(draws=tuple(_in_order(each.items, run) for each in drawn), known=earlier, bonus=run.bonus(skill))
 
 
 def _in_order(items: Draw, run: RunData) -> Draw:
@@ -132,15 +153,25 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     found = judged(state, run, contest)
     if isinstance(found, Ruling):
         return None
+    if run.config.evaluation.compare_answers:
+        return comparing_task(state, run, contest, max(found.candidate, found.current))
     current = [selection(run, contest.current_place, contest.current, draw=found.current)] if found.current else []
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
     )
+    if found.items:  # too few to be worth an early end
+        return measure(state, [_in_part(each, found.items) for each in (*candidate, *current)])
     whole = state.steering.by_hand.get(contest.candidate.hash) == "take"  # a text that is taken has a score
     if whole or run.config.evaluation.early_stop == "off":
         return measure(state, [*candidate, *current])
     # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
     return measure(state, current) or _wave(state, run, contest, candidate[0])
+
+
+def _in_part(evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:
+    """A further draw of these items; the others count as they did in the text's first one."""
+    carried = tuple(item for item in evaluation.items if item not in items)
+    return evolve(evaluation, carried=carried, carried_from=evaluation.skill.hash)
 
 
 def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:
@@ -154,7 +185,8 @@ def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluatio
     waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
     if not waiting:
         return AddUp(evaluation)
-    if whole and cannot_win(rule, current, candidate, _begun({**before, **here}), evaluation.items, run.worth):
+    so_far = _begun({**before, **here})
+    if whole and cannot_win(rule, current, candidate, so_far, evaluation.items, run.worth, known_of(state, run)):
         return AddUp(evolve(evaluation, stopped=True))
     return Rollouts(tuple(units_of(state, evaluation, waiting)))
 
@@ -196,8 +228,11 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
     seen, rule = ruling.comparison, run.config.evaluation.gate_rule
     scores = (seen.candidate, seen.current)
-    once = rule in DRAWS_ONCE
-    if once and candidate is not None:
+    once, told = rule in DRAWS_ONCE, seen
+    if run.config.evaluation.compare_answers:
+        told = _told_beside(state, run, contest)
+        scores = (told.candidate, told.current)
+    elif once and candidate is not None:
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     accepted = ruling.verdict == "accept"
@@ -207,19 +242,27 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         action="accept_new_best" if new_best else ruling.verdict,
         new_best=new_best,
         candidate_score=scores[0],
-        candidate_value=seen.candidate_value,
+        candidate_value=told.candidate_value,
         current_score=scores[1],
-        current_value=seen.current_value,
+        current_value=told.current_value,
         compared=len(seen.items),
         won=seen.won,
         lost=seen.lost,
+        preferred=seen.candidate.soft if run.config.evaluation.compare_answers else None,
         rule=rule,
         reason="" if once and ruling.reason in ("better", "not_better") else ruling.reason,
         draws=seen.candidate_draws,
         current_draws=seen.current_draws,
         error=seen.error,
         exact=ruling.exact,
+        again=ruling.again,
     )
+
+
+def _told_beside(state: AnyState, run: RunData, contest: Contest) -> Comparison:
+    """The grades of all draws of both, where the verdict goes by what a judge prefers."""
+    current, candidate = _graded(state, run, contest)
+    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth)
 
 
 def _against_what_is_known(
@@ -440,6 +483,10 @@ def _open_test(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     return SealedTestOpened(look=state.looks.count + 1, by="final")
 
 
+def _pause_for_judge(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
+    return pause_for_judge(state)
+
+
 def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     assert state.current is not None
     assert state.best is not None
@@ -459,5 +506,6 @@ FINAL_DECISIONS: Mapping[str, Decision[object]] = {
     "promote_best": _promote_best,
     "open_test": _open_test,
     "complete_run": _complete_run,
+    "pause_for_judge": _pause_for_judge,
 }
-"""The decisions that `final_task` asks for."""
+"""The decisions that `final_task` asks for, and the gate wherever it is asked."""

@@ -58,8 +58,8 @@ class OwnCalls(Protocol):
         """The answer to a question of the attempt at `request.slot`; raises what a call of that model raises."""
         ...
 
-    def over(self, slot: str) -> None:
-        """The attempt at this slot asks no more."""
+    def over(self, slot: str, *, lost: bool = False) -> None:
+        """The attempt at this slot asks no more; one that was lost is made anew, and finds the answers it has had."""
         ...
 
 

@@ -88,8 +88,8 @@ class Message:
 @frozen(kw_only=True)
 class ChatRequest:
     """
-    One question to a model; all but its place (`slot`, `item`, `seed`), `further` and `rest` reaches the wire and is
-    part of the request's digest.
+    One question to a model; all but its place (`slot`, `item`, `seed`), `further`, `rest` and `elsewhere` reaches the
+    wire and is part of the request's digest.
 
     A model that tries more than once has to ask `further` with each failed try before the next one: where the answer is
     no, a budget is used up, and it gives up as if that had been its last try. Where it waits before a try, for whatever
@@ -97,7 +97,8 @@ class ChatRequest:
     `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
     agent finds it among its skills instead. An agent is also told `item` and `seed`, which follow from the slot, and
     `fields`, what its item has besides the question.
-    `extra` are further fields of OpenAI's format, as an agent has sent them.
+    `extra` are further fields of OpenAI's format, as an agent has sent them. `elsewhere` is the worker that makes the
+    attempt, where an agent is to work there.
     """
 
     slot: str
@@ -116,6 +117,7 @@ class ChatRequest:
     seed: int = 0
     further: Further | None = field(default=None, eq=False, repr=False)
     rest: Rest | None = field(default=None, eq=False, repr=False)
+    elsewhere: Elsewhere | None = field(default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)
@@ -252,6 +254,10 @@ class CallFailed(Exception):
         return self.closed or self.kind in SYSTEMIC
 
 
+class AttemptLost(CallFailed):
+    """An agent that worked elsewhere is gone with its worker: what it did may have been paid for, and is done again."""
+
+
 class NotStarted(BaseException):  # control flow, not an error
     """
     A call was not started because the run is stopping: the job that wanted it has no result.
@@ -270,6 +276,21 @@ class Unanswered(BaseException):  # control flow, not an error
     def __init__(self, questions: int = 1) -> None:
         super().__init__(questions)
         self.questions = questions
+
+
+class Elsewhere(Protocol):
+    """The worker that makes an attempt, as the target's agent sees it: it can do its work there."""
+
+    async def answer(self, request: ChatRequest, own: OwnCall | None) -> ChatReply:
+        """
+        What the agent answers there; the calls that it makes itself, where it may, come back to `own`.
+
+        Raises CallFailed, what `own` has raised, and AttemptLost when the worker is gone.
+        """
+        ...
+
+
+OwnCall = Callable[[ChatRequest], Awaitable[ChatReply]]
 
 
 AnswerFunction = Callable[[ChatRequest], str | ChatReply | Awaitable[str | ChatReply]]

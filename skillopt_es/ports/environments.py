@@ -78,7 +78,7 @@ class Episode:
 @frozen
 class Splits:
     """
-    The items of a run, in file order, and notes about the data worth keeping.
+    The items of a run, in file order, and notes about the data worth keeping; `told` says how they were read.
 
     `untrusted` are the ids of items whose own text nobody vouches for. `inputs` are digests of what is asked, by id:
     two items with the same one are the same task under two names.
@@ -91,6 +91,7 @@ class Splits:
     notes: tuple[str, ...] = ()
     untrusted: frozenset[str] = frozenset()
     inputs: Mapping[str, str] = field(factory=dict)
+    told: tuple[str, ...] = ()
 
 
 class AskOptions(TypedDict, total=False):
@@ -115,6 +116,20 @@ class AsksJudge(Protocol):
 
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         """The judge's reply, by a JSON schema where its endpoint takes one; raises CallFailed."""
+        ...
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """An environment that can have a judge compare two answers to an item."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether it can."""
+        ...
+
+    async def compare(self, item: Item, answer: str, other: str, judge: AsksJudge) -> Outcome:
+        """1 where the judge prefers the answer, in both orders, 0 where it prefers the other one, 0.5 where neither."""
         ...
 
 
@@ -201,6 +216,11 @@ class Judging(Protocol):
     def judge_calls(self) -> int:
         """How many questions to it one attempt needs as a rule; known once the items are loaded."""
         ...
+
+
+def compares(environment: Environment) -> bool:
+    """Whether a judge can compare two answers to an item."""
+    return isinstance(environment, Comparing) and environment.compares
 
 
 def judge_calls(environment: Environment) -> int:

@@ -8,14 +8,28 @@ from typing import Protocol, TypeVar, runtime_checkable
 from attrs import frozen
 
 from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.ports.chat import Elsewhere
 from skillopt_es.ports.environments import Ask, Environment, Episode, Item
-from skillopt_es.ports.settings import EnvironmentSettings
+from skillopt_es.ports.settings import EnvironmentSettings, ModelSettings
 
 T = TypeVar("T")
 
 AsyncCall = Callable[[], Awaitable[T]]
-Asking = Callable[[], Ask]
-"""The target for one try of an attempt, counting from its first question; what an earlier try was answered is known."""
+Asking = Callable[[Elsewhere | None], Ask]
+"""
+The target for one try of an attempt, counting from its first question; what an earlier try was answered is known.
+
+It is given the worker that makes this try, where the target's agent is to work there.
+"""
+
+
+@frozen(kw_only=True)
+class TravellingAgent:
+    """What opens the target's agent on a worker: its adapter, what this is given, and whether it asks a model."""
+
+    kind: str
+    settings: ModelSettings
+    gateway: bool
 
 
 class Hands(Protocol):
@@ -36,13 +50,15 @@ class Workplace:
     """
     What attempts are made with: the `environment` that is open here, and what opens the same one elsewhere.
 
-    `digests` are those of the items of each split; `software` is what this process runs.
+    `digests` are those of the items of each split; `software` is what this process runs. `agent` is the target's, where
+    it can do its work wherever an attempt is made.
     """
 
     environment: Environment
     settings: EnvironmentSettings
     digests: Mapping[str, str]
     software: str
+    agent: TravellingAgent | None = None
 
 
 class Executor(Protocol):

@@ -24,6 +24,7 @@ COMINGS = frozenset({"RunResumed", "RunForked", "EvidenceRetracted", "TextsErase
 
 _STAGES = {
     "RolloutCompleted": "rollout",
+    "AnswersCompared": "judge",
     "PatchProposed": "analyst",
     "AppendixConsolidated": "appendix",
     "PatchesMerged": "merge",

@@ -20,7 +20,7 @@ from attrs import asdict, define, evolve, field, frozen
 
 from skillopt_es.engine.in_flight import InFlight, Left
 from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.tasks import Questions, Rollouts, Task
+from skillopt_es.engine.tasks import Comparisons, Questions, Rollouts, Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.plain import read_plain
@@ -93,6 +93,8 @@ class Tally:
         match task:
             case Rollouts(units):
                 self.stage, self.total = called.trying(units[0]), len(units)
+            case Comparisons(pairs):
+                self.stage, self.total = "comparing answers", len(pairs)
             case Questions(jobs):
                 self.stage, self.total = called.asking[type(jobs[0])], len(jobs)
             case _:

@@ -13,7 +13,7 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from attrs import fields, frozen
+from attrs import evolve, fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, RedactedHands, without_secrets
 from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
@@ -50,6 +50,7 @@ from skillopt_es.ports import (
     Provider,
     RoleSettings,
     Splits,
+    TravellingAgent,
     Workplace,
 )
 from skillopt_es.version import software_version
@@ -58,6 +59,7 @@ ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
 TASKS = "tasks"
 
+_TRAVELLING = ("command", "python")
 _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
 
 
@@ -111,6 +113,22 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     named = f"model.{written_as(config, role, 'backend')}"
     opener = cast(OpenModel, _find(MODELS, kind_of(own.backend), config, named))
     _refuse_secrets(config, role)
+    settings = _model_settings(config, role)
+    try:
+        if own.gateway and is_own_agent(own.backend):
+            from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
+
+            asked = cast(OpenModel, _find(MODELS, own.gateway, config, f"model.{written_as(config, role, 'gateway')}"))
+            return with_gateway(opener, asked, own.gateway, settings, environ)
+        return opener(settings, environ)
+    except SettingRefused as error:  # an adapter knows its settings, but not where they were written
+        place, key = place_of(config, role, error.key)
+        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
+
+
+def _model_settings(config: RunConfig, role: Role) -> ModelSettings:
+    """What opens one role's model."""
+    own = config.role(role)
     given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
     agent = AgentSettings(
         command=own.agent_command,
@@ -126,17 +144,22 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     )
     if is_own_agent(own.backend) and not own.gateway and written_as(config, role, "api_key_env") == "api_key_env":
         given["api_key_env"] = ""  # a key for both roles is a provider's, which no agent is to see
-    settings = ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
-    try:
-        if own.gateway and is_own_agent(own.backend):
-            from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
+    return ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
 
-            asked = cast(OpenModel, _find(MODELS, own.gateway, config, f"model.{written_as(config, role, 'gateway')}"))
-            return with_gateway(opener, asked, own.gateway, settings, environ)
-        return opener(settings, environ)
-    except SettingRefused as error:  # an adapter knows its settings, but not where they were written
-        place, key = place_of(config, role, error.key)
-        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
+
+def travelling_agent(config: RunConfig) -> TravellingAgent | None:
+    """
+    The target's agent, where it can work wherever an attempt is made: a program or a function of the user's own.
+
+    One at an address is where it is, and a coding agent stays beside the writer, which hides the answers from it.
+    """
+    own = config.target_model
+    kind = kind_of(own.backend)
+    if not is_own_agent(own.backend) or kind not in _TRAVELLING:
+        return None
+    # Keys and limits are the writer's.
+    settings = evolve(_model_settings(config, "target"), api_key_env="", requests_per_minute=0, tokens_per_minute=0)
+    return TravellingAgent(kind=kind, settings=settings, gateway=bool(own.gateway))
 
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
@@ -229,11 +252,13 @@ def open_executor(
     opener = cast(OpenExecutor, _find(EXECUTORS, name, config, "env.executor"))
     options = config.resolved.get(name, {})
     assert isinstance(options, dict)
+    keys = {config.role(role).api_key_env for role in config.roles}
+    agents = {*config.target_model.agent_variables} - keys if travelling_agent(config) is not None else set()
     settings = ExecutorSettings(
         stopping=stopping,
         workers=config.env.workers,
         options=options,
-        secrets=frozenset(named_variables(config)),
+        secrets=frozenset(named_variables(config)) - agents,
         warn=warn,
     )
     try:
@@ -269,6 +294,7 @@ def open_hands(config: RunConfig, data: OpenData, executor: Executor, environ: M
         settings=environment_settings(config),
         digests=data.splits.digests,
         software=software_version(),
+        agent=travelling_agent(config),
     )
     hands, secrets = executor.hands(place), known_secrets(config, environ)
     return RedactedHands(hands, Redactor(secrets)) if secrets and not isinstance(hands, Here) else hands

@@ -69,7 +69,7 @@ class _Straight:
         """The model's answer."""
         return await self.model.complete(request)
 
-    def over(self, slot: str) -> None:
+    def over(self, slot: str, *, lost: bool = False) -> None:
         """Nothing is kept."""
 
 

@@ -22,6 +22,7 @@ from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
+from skillopt_es.engine.comparing import ComparingPorts
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
@@ -36,9 +37,11 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     ChatModel,
     ChecksFirst,
+    Comparing,
     Environment,
     Executor,
     Fronting,
+    compares,
     judge_calls,
     provided,
     required,
@@ -86,6 +89,7 @@ class Session:
     observers: Sequence[Observer] = ()
     ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
     warn: Callable[[str], None] = field(default=lambda message: None)
+    note: Callable[[str], None] = field(default=lambda message: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
     in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
@@ -150,12 +154,20 @@ async def open_world(
 
 
 def judging_roles(config: RunConfig, environment: Environment) -> tuple[Role, ...]:
-    """The judge, where answers are graded by one; raises ConfigError where the config names none."""
-    if not judge_calls(environment):
+    """The judge, where answers are graded or compared by one; raises ConfigError where the config names none."""
+    comparing = config.evaluation.compare_answers
+    if comparing and not compares(environment):
+        raise ConfigError(
+            f"{config.place('evaluation.compare_answers')}evaluation.compare_answers: "
+            f"{environment.name} has no answers that a judge could compare",
+            hint="env.name: tasks has",
+        )
+    if not comparing and not judge_calls(environment):
         return ()
     if not config.judge_model.model:
+        key, done = ("evaluation.compare_answers", "compared") if comparing else ("env.grader", "graded")
         raise ConfigError(
-            f"{config.place('env.grader')}answers are graded by a judge, and nothing says which model that is",
+            f"{config.place(key)}answers are {done} by a judge, and nothing says which model that is",
             hint="set model.judge: NAME (and model.judge_backend, where it is another one than model.backend)",
         )
     return ("judge",)
@@ -286,7 +298,13 @@ def _wired(
         head=stage.head,
         state=stage.state,
         run=run,
-        ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
+        ports=Ports(
+            calls=calls,
+            evidence=evidence,
+            executor=executor,
+            rollouts=rollouts,
+            comparing=_comparing(world.data, rollouts, evidence),
+        ),
         observers=session.observers,
         # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
@@ -296,6 +314,20 @@ def _wired(
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
+
+
+def _comparing(data: OpenData, rollouts: RolloutPorts, evidence: RecordedTexts) -> ComparingPorts | None:
+    """What compares answers, where the environment can."""
+    environment = data.environment
+    if not isinstance(environment, Comparing):
+        return None
+    return ComparingPorts(
+        environment=environment,
+        items=rollouts.items,
+        executor=rollouts.executor,
+        calls=rollouts.calls,
+        evidence=evidence,
+    )
 
 
 def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) -> None:

@@ -24,6 +24,7 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     DataSettings,
+    Elsewhere,
     Environment,
     EnvironmentSettings,
     Executor,
@@ -138,7 +139,7 @@ def an_attempt_gives_what_the_environment_gives(case: ExecutorCase) -> None:
     async def scene(place: Workplace, hands: Hands, items: Sequence[Item]) -> None:
         for item in items:
             expected = await place.environment.attempt(item, SKILL, Target(), seed=7)
-            found = await hands.attempt(item, SKILL, Target, seed=7, slot=f"s/{item.id}")
+            found = await hands.attempt(item, SKILL, target, seed=7, slot=f"s/{item.id}")
             assert found == expected, f"{item.id} gave {found}, and {expected} in this process"
 
     _with_hands(case, scene)
@@ -150,7 +151,7 @@ def the_target_is_asked_what_the_environment_asks(case: ExecutorCase) -> None:
     async def scene(place: Workplace, hands: Hands, items: Sequence[Item]) -> None:
         here, there = Target(), Target()
         await place.environment.attempt(items[0], SKILL, here, seed=7)
-        await hands.attempt(items[0], SKILL, lambda: there, seed=7, slot="s")
+        await hands.attempt(items[0], SKILL, lambda _: there, seed=7, slot="s")
         assert there.asked == here.asked, f"the target was asked {there.asked}, and {here.asked} in this process"
 
     _with_hands(case, scene)
@@ -164,7 +165,7 @@ def what_the_target_raises_comes_back(case: ExecutorCase) -> None:
         for error in (failed, NotStarted(), KeyError("odd")):
             raised: BaseException | None = None
             try:
-                await hands.attempt(items[0], SKILL, partial(Target, error), seed=7, slot="s")
+                await hands.attempt(items[0], SKILL, partial(_raising, error), seed=7, slot="s")
             except BaseException as caught:  # noqa: BLE001 -- that it is this very one is what is checked
                 raised = caught
             assert raised is error, f"the target raised {error!r}, and the attempt {raised!r}"
@@ -183,7 +184,7 @@ def attempts_are_made_at_once(case: ExecutorCase) -> None:
                 await both.wait()
                 return await super().__call__(messages, **options)
 
-        work = [hands.attempt(item, SKILL, Meeting, seed=7, slot=item.id) for item in items[:2]]
+        work = [hands.attempt(item, SKILL, lambda _: Meeting(), seed=7, slot=item.id) for item in items[:2]]
         found = await asyncio.gather(*work)
         assert all(isinstance(each.outcome, Measured) for each in found), f"two attempts at once gave {found}"
 
@@ -196,10 +197,10 @@ def after_a_failed_attempt_others_are_made(case: ExecutorCase) -> None:
     async def scene(_: Workplace, hands: Hands, items: Sequence[Item]) -> None:
         for number in range(case.workers + 1):
             try:
-                await hands.attempt(items[0], SKILL, lambda: Target(NotStarted()), seed=7, slot=f"attempt-{number}")
+                await hands.attempt(items[0], SKILL, lambda _: Target(NotStarted()), seed=7, slot=f"attempt-{number}")
             except NotStarted:
                 continue
-        found = await hands.attempt(items[0], SKILL, Target, seed=7, slot="last")
+        found = await hands.attempt(items[0], SKILL, target, seed=7, slot="last")
         assert isinstance(found.outcome, Measured), f"after attempts that came to nothing, one gave {found}"
 
     _with_hands(case, scene)
@@ -218,6 +219,15 @@ class Target:
         if self._error is not None:
             raise self._error
         return ChatReply(text=f"YES {messages[-1].content.split()[-1].rstrip('?')}", finish="stop")
+
+
+def _raising(error: BaseException, _: Elsewhere | None) -> Target:
+    return Target(error)
+
+
+def target(_: Elsewhere | None) -> Target:
+    """A new one for each try."""
+    return Target()
 
 
 Scene = Callable[[Workplace, Hands, Sequence[Item]], Awaitable[None]]

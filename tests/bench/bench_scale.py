@@ -70,7 +70,7 @@ async def measured(address: str, workers: int, attempts: int, delay: float) -> M
 
         async def work(count: int, wait: float) -> None:
             jobs = [
-                lambda n=n: hands.attempt(items[n % 4], SKILL, lambda: Slow(wait), seed=n, slot=f"s{n}")
+                lambda n=n: hands.attempt(items[n % 4], SKILL, lambda _: Slow(wait), seed=n, slot=f"s{n}")
                 for n in range(count)
             ]
             async for _ in executor.stream(jobs, workers=2 * workers):

@@ -62,6 +62,19 @@ def test_a_call_has_its_place_by_what_it_asks() -> None:
     assert second.slots[-1] == first.slots[0]
 
 
+def test_an_attempt_that_was_lost_finds_what_it_has_had() -> None:
+    """And asks only what is new; after its end nothing is kept."""
+    recording = Recording()
+    calls = AgentCalls(recording)
+    asked(calls, "one", "one")
+    calls.over(HERE, lost=True)
+    asked(calls, "one", "two", "one")
+    assert len(recording.slots) == len(set(recording.slots)) == 3
+    calls.over(HERE)
+    asked(calls, "one")
+    assert recording.slots[-1] == recording.slots[0]
+
+
 def test_what_failed_is_asked_again_at_its_place() -> None:
     """It has had no answer there."""
     recording = Recording(fails=1)

@@ -50,6 +50,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "viewed": (),
         "injected": (),
     },
+    "AnswersCompared": {"failure": "", "calls": ()},
     "SkillScored": {
         "value": None,
         "exact": True,
@@ -130,6 +131,8 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "current_draws": 1,
         "error": None,
         "exact": True,
+        "again": (),
+        "preferred": None,
     },
     "Score": {"unmeasured": 0},
     "SkillTree": {"main": "SKILL.md"},

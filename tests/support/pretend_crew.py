@@ -13,7 +13,9 @@ from skillopt_es.adapters.executors.bench import Bench
 from skillopt_es.adapters.executors.crew import Crew, WorkerLost, WorkerRefused
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.adapters.executors.travels import (
+    Abandon,
     Answered,
+    Errand,
     Lease,
     LineClosed,
     Pack,
@@ -36,7 +38,8 @@ def sent(value: T) -> T:
 
 
 Fate = Callable[[str, Lease], WorkerLost | None]
-"""Whether a worker dies of a message (begin, answered: after the answer has reached it) under a lease."""
+"""Whether a worker dies of a message (begin; errand, answered: after it has reached it) under a lease."""
+_WHEN = {Unit: "begin", Errand: "errand", Answered: "answered"}
 
 
 @define
@@ -89,9 +92,9 @@ class Pretend:
 
     def tell(self, told: Told) -> None:
         """Tells it something."""
-        if isinstance(told, Unit | Answered):
-            self.lost = self.lost or self.fate("begin" if isinstance(told, Unit) else "answered", told.lease)
-        if self.lost is None or isinstance(told, Answered):
+        if not isinstance(told, Abandon):
+            self.lost = self.lost or self.fate(_WHEN[type(told)], told.lease)
+        if self.lost is None or not isinstance(told, Unit):
             self.end.send(told)
         if self.lost is not None:
             self.end.close()
@@ -127,7 +130,7 @@ class PretendExecutor:
 
     def hands(self, workplace: Workplace) -> Hands:
         """The crew."""
-        place = place_of(workplace.software, workplace.settings, workplace.digests)
+        place = place_of(workplace)
         elsewhere, pack = self.change(place), self.pack or pack_of(workplace.settings.data)
 
         async def hire() -> Pretend:

@@ -6,22 +6,25 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attrs import asdict
+from attrs import asdict, evolve
 
-from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.data import SUFFIXES, RawItem
 from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.tasks.graders import JUDGE, Graders
 from skillopt_es.adapters.environments.tasks.items import TaskItem, task_item
+from skillopt_es.adapters.environments.tasks.judging import preferred
 from skillopt_es.adapters.environments.tasks.options import BuiltIn, Command, TaskOptions
+from skillopt_es.adapters.environments.tasks.tables import TABLES, TableReader
 from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError, Verdict
 from skillopt_es.adapters.environments.text import last_tagged, shorten
 from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.errors import DataError, SettingRefused
-from skillopt_es.events.values import Failed, Json, Measured, SkillTree
+from skillopt_es.events.values import EVEN, Failed, Json, Measured, Outcome, SkillTree
 from skillopt_es.ports import (
     Answers,
     Ask,
+    AsksJudge,
     ChatReply,
     EnvironmentSettings,
     Episode,
@@ -40,6 +43,7 @@ class Tasks:
     regrades = True
     """A recorded answer is all that its grade depends on."""
     opens_skills = True
+    compares = True
 
     def __init__(self, settings: EnvironmentSettings, options: TaskOptions) -> None:
         self._settings = settings
@@ -68,7 +72,9 @@ class Tasks:
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
-        splits = load_splits(self._settings.data, self._item)
+        reader = TableReader(self._options.named_fields)
+        splits = load_splits(self._settings.data, self._item, read=reader.read, suffixes=(*SUFFIXES, *TABLES))
+        splits = evolve(splits, told=tuple(reader.told))
         if self._unseen:
             raise DataError(
                 f"no item has a field {min(self._unseen)!r}, which env.agent_fields names",
@@ -107,19 +113,33 @@ class Tasks:
         name, grade = self._graders.of(raw)
         self._judged_items = self._judged_items or JUDGE in name.split(" + ")
         self._unseen -= raw.fields.keys()
-        return task_item(raw, told=self._options.agent_fields, grader=name, grade=grade)
+        judge = self._graders.judge(raw)
+        return task_item(raw, told=self._options.agent_fields, grader=name, grade=grade, judge=judge)
+
+    async def compare(self, item: Item, answer: str, other: str, judge: AsksJudge) -> Outcome:
+        """How far the judge prefers the answer in one reply to that in another."""
+        assert isinstance(item, TaskItem)
+        ours, theirs = (self._answer(reply)[0] for reply in (answer, other))
+        if ours and theirs and ours != theirs:
+            return await preferred(item.judge, judge, ours, theirs)
+        return EVEN if ours == theirs else Measured(float(bool(ours)), float(bool(ours)))
+
+    def _answer(self, reply: str) -> tuple[str, bool]:
+        """The answer in a reply, and whether it stands inside the tag."""
+        tag = self._options.answer_tag
+        tagged = last_tagged(reply, tag) if tag else None
+        return (reply if tagged is None else tagged).strip(), tagged is not None
 
     async def _graded(self, item: TaskItem, reply: ChatReply, records: Sequence[TrajectoryRecord], ask: Ask) -> Episode:
         tag = self._options.answer_tag
-        tagged = last_tagged(reply.text, tag) if tag else None
-        answer = (reply.text if tagged is None else tagged).strip()
+        answer, tagged = self._answer(reply.text)
         if not answer:
             return _episode(item, answer, records, Verdict(0.0, 0.0, "there is no answer", "no_answer"))
         try:
             verdict = await item.grade(Attempt(answer, ask, tuple(_steps(records, reply)), _reported(reply)))
         except GraderError as error:
             return _ungraded(item, answer, records, error)
-        if tag and tagged is None and verdict.hard < 1:
+        if tag and not tagged and verdict.hard < 1:
             note = f"the answer is not inside <{tag}> tags" + (f"; {verdict.note}" if verdict.note else "")
             verdict = Verdict(verdict.hard, verdict.soft, note, "format")
         return _episode(item, answer, records, verdict)

@@ -15,7 +15,7 @@ from skillopt_es.adapters.environments.tasks.checks import read_checks
 from skillopt_es.adapters.environments.tasks.choices import choice, read_choices
 from skillopt_es.adapters.environments.tasks.commands import command_graders
 from skillopt_es.adapters.environments.tasks.fields import json_fields
-from skillopt_es.adapters.environments.tasks.judging import judge_of
+from skillopt_es.adapters.environments.tasks.judging import Judge, judge_grader, judge_of
 from skillopt_es.adapters.environments.tasks.numbers import number, read_tolerance
 from skillopt_es.adapters.environments.tasks.options import (
     BUILT_IN_NAMES,
@@ -25,7 +25,7 @@ from skillopt_es.adapters.environments.tasks.options import (
     TaskOptions,
 )
 from skillopt_es.adapters.environments.tasks.patterns import regex
-from skillopt_es.adapters.environments.tasks.rubrics import read_rubric
+from skillopt_es.adapters.environments.tasks.rubrics import Criterion, read_rubric
 from skillopt_es.adapters.environments.tasks.user_code import Fields, python_graders
 from skillopt_es.adapters.environments.tasks.verdicts import (
     Attempt,
@@ -94,6 +94,13 @@ class Graders:
         score = self._options.pass_score
         return name, grader if score is None else _Passing(grader, score)
 
+    def judge(self, raw: RawItem) -> Judge:
+        """Who compares an item's answers, whatever grades them."""
+        return judge_of(raw, self._options, self._rubric(raw))
+
+    def _rubric(self, raw: RawItem) -> tuple[Criterion, ...]:
+        return _own(raw, "rubric", read_rubric, self._options.rubric)
+
     def _of_part(self, raw: RawItem, part: _Part) -> Grader:
         return part.make(raw.fields) if part.make is not None else self._named(raw, part.name)[2]
 
@@ -102,7 +109,7 @@ class Graders:
         if name == REPORTED:
             return REPORTED, 1.0, _reported
         if name == JUDGE:
-            return JUDGE, 1.0, judge_of(raw, self._options, _own(raw, "rubric", read_rubric, self._options.rubric))
+            return JUDGE, 1.0, judge_grader(raw, self._options, self._rubric(raw))
         if name == CHECKS:
             return CHECKS, 1.0, _checks_of(raw)
         if not isinstance(name, str) or name not in _BUILT_IN:

@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT
+from skillopt_es.adapters.environments.tasks.judging import Judge
 from skillopt_es.adapters.environments.tasks.verdicts import Grader
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Json
@@ -31,6 +32,7 @@ class TaskItem:
     expected: Json
     grader: str
     grade: Grader = field(repr=False, eq=False)
+    judge: Judge = field(repr=False, eq=False)
 
     @property
     def expected_answer(self) -> str:
@@ -51,7 +53,7 @@ class TaskItem:
         return tuple(each for each in listed if isinstance(each, str))
 
 
-def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader) -> TaskItem:
+def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader, judge: Judge) -> TaskItem:
     """The task in a row of the data, with the fields told to agents; raises DataError for what cannot be asked."""
     kind = raw.fields.get("type", "")
     if not isinstance(kind, str):
@@ -71,6 +73,7 @@ def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader
         expected=raw.fields.get("expected"),
         grader=grader,
         grade=grade,
+        judge=judge,
     )
 
 
@@ -83,7 +86,9 @@ def _messages(raw: RawItem) -> tuple[Message, ...]:
     if isinstance(given, str) and given.strip():
         return (Message("user", given),)
     other = next((name for name in _OTHER_NAMES if name in raw.fields), None)
-    fix = f"rename `{other}` to `input`" if other and given is None else 'add "input": "…" or "messages": […]'
+    fix = 'add "input": "…" or "messages": […]'
+    if other and given is None:
+        fix = f"set env.input_field: {other}, or rename `{other}` to `input`"
     raise raw.refusal("`input` is missing" if given is None else "`input` must be text that is not blank", fix)
 
 

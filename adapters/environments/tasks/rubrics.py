@@ -38,6 +38,8 @@ class Criterion:
 
 CORRECT = (Criterion("correct", "The answer says the same as the reference: nothing in it is wrong or missing."),)
 """What is looked for where nobody says, and there is a reference."""
+BETTER = (Criterion("better", "The answer does what the task asks for: rightly, completely, and nothing else."),)
+"""What two answers are compared by where there is no reference, either."""
 
 
 def read_rubric(value: Json) -> tuple[Criterion, ...]:

@@ -62,7 +62,7 @@ class Shop:
             return ChatReply(text="", finish="tools", tool_calls=(LOOKS,), usage=Usage(input=5, output=2))
         return ChatReply(text="green", finish="stop", usage=Usage(input=9, output=1))
 
-    def over(self, slot: str) -> None:
+    def over(self, slot: str, *, lost: bool = False) -> None:
         """An attempt has ended."""
         self.over_with.append(slot)
 

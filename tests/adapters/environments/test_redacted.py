@@ -232,7 +232,7 @@ class TellsItAll:
 
     async def attempt(self, item: Item, skill: SkillTree, asking: Asking, *, seed: int, slot: str) -> Episode:
         """The key is in each thing that is said."""
-        ask = asking()
+        ask = asking(None)
         await ask([Message("user", f"is {KEY} right?")])
         assert isinstance(ask, AsksJudge)
         await ask.judge([Message("user", f"is {KEY} right?")], max_tokens=1, schema={})
@@ -244,6 +244,6 @@ def test_what_comes_from_elsewhere_loses_its_keys_here() -> None:
     says = SaysAndJudges()
     hands = RedactedHands(TellsItAll(), Redactor([KEY]))
     item = AnItem("one")
-    episode = asyncio.run(hands.attempt(item, SKILL, lambda: says, seed=1, slot="s"))
+    episode = asyncio.run(hands.attempt(item, SKILL, lambda _: says, seed=1, slot="s"))
     assert says.asked == [f"is {REDACTED} right?"] * 2
     assert KEY not in f"{episode}"

@@ -16,8 +16,8 @@ from skillopt_es.adapters.executors.crew import Worker, WorkerLost
 from skillopt_es.adapters.executors.travels import Lease, Place
 from skillopt_es.errors import BackendError
 from skillopt_es.events.values import Failed, Json, Measured
-from skillopt_es.ports import ChatReply, ExecutorSettings, Hands, Item, Message, NotStarted
-from skillopt_es.testing.executors import EXECUTOR_CHECKS, SKILL, ExecutorCase, Target, workplace
+from skillopt_es.ports import ChatReply, Elsewhere, ExecutorSettings, Hands, Item, Message, NotStarted
+from skillopt_es.testing.executors import EXECUTOR_CHECKS, SKILL, ExecutorCase, Target, target, workplace
 
 Scene = Callable[[PretendExecutor, Hands, list[Item]], Awaitable[None]]
 
@@ -61,7 +61,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, when: str) -> None:
     """Before it has asked anything, and after: the attempt comes to the same."""
 
     async def scene(executor: PretendExecutor, hands: Hands, items: list[Item]) -> None:
-        found = await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+        found = await hands.attempt(items[0], SKILL, target, seed=1, slot="s")
         assert found.outcome == Measured(1.0, 1.0)
         assert executor.crew is not None
         assert (executor.crew.tally.attempts, executor.crew.tally.deaths) == (2, 1)
@@ -75,7 +75,7 @@ def test_each_try_has_a_target_of_its_own(tmp_path: Path) -> None:
     """It counts its questions from the first one, so the second try asks at the places of the first."""
     targets: list[Target] = []
 
-    def asking() -> Target:
+    def asking(_: Elsewhere | None) -> Target:
         targets.append(Target())
         return targets[-1]
 
@@ -91,7 +91,7 @@ def test_an_item_that_kills_its_workers_is_not_measured(tmp_path: Path) -> None:
     """Twice is enough: it is no 0, and the other items go on."""
 
     async def scene(executor: PretendExecutor, hands: Hands, items: list[Item]) -> None:
-        found = await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+        found = await hands.attempt(items[0], SKILL, target, seed=1, slot="s")
         assert found.outcome == Failed("worker", "2 workers died while they tried it")
         assert (found.failure, found.records) == ("worker", ())
         assert executor.crew is not None
@@ -104,7 +104,7 @@ def test_a_lost_machine_is_no_fault_of_the_item(tmp_path: Path) -> None:
     """However often that happens."""
 
     async def scene(_: PretendExecutor, hands: Hands, items: list[Item]) -> None:
-        found = await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+        found = await hands.attempt(items[0], SKILL, target, seed=1, slot="s")
         assert found.outcome == Measured(1.0, 1.0)
 
     play(tmp_path, crew(deaths(*(("answered", n) for n in range(1, 5)), by_itself=False)), scene)
@@ -122,7 +122,7 @@ def test_a_call_that_has_begun_is_let_finish(tmp_path: Path) -> None:
             return reply
 
     async def scene(_: PretendExecutor, hands: Hands, items: list[Item]) -> None:
-        await hands.attempt(items[0], SKILL, Slow, seed=1, slot="s")
+        await hands.attempt(items[0], SKILL, lambda _: Slow(), seed=1, slot="s")
         assert ended == ["YES 0", "YES 0"]
 
     play(tmp_path, crew(deaths(("answered", 1))), scene)
@@ -146,7 +146,7 @@ def test_a_worker_that_differs_is_refused_by_name(tmp_path: Path, change: Callab
 
     async def scene(_: PretendExecutor, hands: Hands, items: list[Item]) -> None:
         with pytest.raises(BackendError, match="a worker cannot be used: the one on node-1") as raised:
-            await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+            await hands.attempt(items[0], SKILL, target, seed=1, slot="s")
         assert said in raised.value.message
         assert "docs/scale.md" in raised.value.hint
 
@@ -162,7 +162,7 @@ def test_data_comes_along_where_a_worker_does_not_see_it(tmp_path: Path) -> None
         return evolve(place, settings=evolve(place.settings, data=data))
 
     async def scene(_: PretendExecutor, hands: Hands, items: list[Item]) -> None:
-        found = await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+        found = await hands.attempt(items[0], SKILL, target, seed=1, slot="s")
         assert found.outcome == Measured(1.0, 1.0)
 
     play(tmp_path, crew(change=there), scene)
@@ -174,7 +174,7 @@ def test_nobody_waits_for_workers_when_the_run_stops(tmp_path: Path) -> None:
     settings = ExecutorSettings(stopping=lambda: bool(stop), workers=0, options={})
 
     async def scene(_: PretendExecutor, hands: Hands, items: list[Item]) -> None:
-        waiting = asyncio.ensure_future(hands.attempt(items[0], SKILL, Target, seed=1, slot="s"))
+        waiting = asyncio.ensure_future(hands.attempt(items[0], SKILL, target, seed=1, slot="s"))
         await asyncio.sleep(0)
         stop.append(True)
         with pytest.raises(NotStarted):
@@ -187,7 +187,7 @@ def test_a_worker_is_used_again_and_again(tmp_path: Path) -> None:
     """Its environment stays open from one attempt to the next."""
 
     async def scene(executor: PretendExecutor, hands: Hands, items: list[Item]) -> None:
-        work = [hands.attempt(item, SKILL, Target, seed=1, slot=f"{n}/{item.id}") for n in range(5) for item in items]
+        work = [hands.attempt(item, SKILL, target, seed=1, slot=f"{n}/{item.id}") for n in range(5) for item in items]
         found = await asyncio.gather(*work)
         assert Counter(each.outcome for each in found) == {Measured(1.0, 1.0): 20}
         assert len(executor.hired) == 2
@@ -213,10 +213,10 @@ def test_workers_that_never_start_end_the_wait(tmp_path: Path, by_itself: bool) 
         executor.crew._hire = never
         if by_itself:
             with pytest.raises(BackendError, match="no worker stays: it died"):
-                await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+                await hands.attempt(items[0], SKILL, target, seed=1, slot="s")
             assert len(started) == 10
         else:
-            await hands.attempt(items[0], SKILL, Target, seed=1, slot="s")
+            await hands.attempt(items[0], SKILL, target, seed=1, slot="s")
 
     play(tmp_path, crew(), scene)
 
@@ -240,7 +240,7 @@ def test_a_workers_attempt_asks_the_judge_through_the_writer(tmp_path: Path) -> 
         executor = crew()
         judged = evolve(place, environment=environment, settings=settings, digests=splits.digests)
         ask = Judged()
-        found = await executor.hands(judged).attempt(splits.train[0], SKILL, lambda: ask, seed=1, slot="s")
+        found = await executor.hands(judged).attempt(splits.train[0], SKILL, lambda _: ask, seed=1, slot="s")
         assert found.outcome == Measured(0.0, 0.5)
         assert len(ask.asked) == 2
         await executor.aclose()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted, RunCompleted, RunPaused
+from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import Executor
@@ -34,15 +36,18 @@ from skillopt_es.testing.executors import EXECUTOR_CHECKS, ExecutorCase
 
 pytest.importorskip("ray", reason="Ray is not installed: `pip install 'skillopt-es[ray]'`")
 ROUNDS = int(os.environ.get("RAY_ROUNDS", "1"))
+SEED = int(os.environ.get("RAY_SEED", "0"))
 TRACEBACK = "Traceback (most recent call last)"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    """Two nodes with two seats each."""
-    with cluster(2) as found:
-        yield found
+    """Two nodes with two seats each, which have a variable for agents."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEEN", "here")
+        with cluster(2) as found:
+            yield found
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +116,7 @@ def test_workers_and_nodes_may_die(tmp_path: Path, project: Project, nodes: Node
     number, total = 0, Counter[str]()
     while number < ROUNDS or not total["worker"]:  # a run may be over before anything was killed
         nodes.add(2 - nodes.spare)
-        killed = Killed(nodes, random.Random(number))
+        killed = Killed(nodes, random.Random(SEED + number))
         with killed.while_it_runs():
             there = trained(config, tmp_path / f"there-{number}" / "run", patient)
         number, total = number + 1, total + killed.counts
@@ -126,6 +131,8 @@ class Killed:
 
     nodes: Nodes
     draw: random.Random
+    most: int = 1000
+    begins: Callable[[], bool] = lambda: True
     counts: Counter[str] = field(factory=Counter)
 
     @contextmanager
@@ -134,7 +141,9 @@ class Killed:
         over = threading.Event()
 
         def disturb() -> None:
-            while not over.wait(0.3 + self.draw.random()):
+            while not over.wait(0.3 + self.draw.random()) and self.counts.total() < self.most:
+                if not self.begins():
+                    continue
                 if not self.counts["node"] and self.draw.random() < 0.15:
                     self.counts["node"] += self.nodes.lose(self.draw)
                 else:
@@ -147,6 +156,74 @@ class Killed:
         finally:
             over.set()
             trouble.join()
+
+
+def test_an_agent_of_the_users_works_on_the_workers(
+    tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program on other nodes, whose calls are the run's; some are killed with their worker, and begin anew."""
+    monkeypatch.setenv(KEY_NAME, KEY)
+    endpoint = Endpoint(delay=0.1)
+    with endpoint.server:
+        project = Project(tmp_path / "project", plain_config(endpoint.base_url)).set(
+            model={
+                "target_backend": "command",
+                "target_command": [sys.executable, "agent.py"],
+                "target_gateway": "openai",
+                "target_agent_env": "SEEN",
+            },
+            train={"num_epochs": 1},
+        )
+        (project.folder / "agent.py").write_text(ASKING)
+        config = settings(project, nodes)
+        local = trained(config, tmp_path / "here" / "run", here)
+        seen = (project.folder / "seen").read_text().split()
+        assert set(seen) == {"here", "False"}
+        (project.folder / "seen").unlink()
+        asked = endpoint.asked
+        nodes.add(2 - nodes.spare)
+        killed = Killed(nodes, random.Random(SEED), most=2, begins=(project.folder / "seen").exists)
+        with killed.while_it_runs():
+            there = trained(config, tmp_path / "there" / "run", patient)
+    assert killed.counts["worker"]
+    where = Counter((project.folder / "seen").read_text().split())
+    assert where["True"] > where["False"] <= killed.counts["worker"]  # who is killed at once leaves an orphan
+    assert same(there, local)
+    twice = [slot for slot, times in (endpoint.asked - asked).items() if times > asked[slot]]
+    assert not twice, "a call that was answered was made again"
+    lost = [row.call for row in journal(there) if row.call.outcome == "failed"]
+    assert {each.error_message for each in lost} <= {"the agent is gone with the worker on which it was at work"}
+    assert Counter(row.ref for row in journal(there) if row.call.outcome == "answered") == Counter(
+        row.ref for row in journal(local)
+    )
+
+
+ASKING = """
+import json, os, sys, urllib.request
+from pathlib import Path
+
+task = json.load(sys.stdin)
+above, on_worker = os.getpid(), False
+while above > 1:
+    on_worker = on_worker or (Path("/proc") / str(above) / "cmdline").read_bytes().startswith(b"ray::_Worker")
+    above = int((Path("/proc") / str(above) / "stat").read_text().rpartition(")")[2].split()[1])
+assert "ACCEPTANCE_KEY" not in os.environ
+with open("seen", "a") as file:
+    file.write(f"{os.environ['SEEN']} {on_worker}\\n")
+body = json.dumps({"model": os.environ["OPENAI_MODEL"], "messages": task["messages"]}).encode()
+headers = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"}
+request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, headers)
+with urllib.request.urlopen(request) as reply:
+    print(json.dumps({"answer": json.load(reply)["choices"][0]["message"]["content"]}))
+"""
+
+
+def journal(folder: Path) -> list[CallRow]:
+    """Every call of a run."""
+    from skillopt_es.events.log import EventLog
+
+    with EventLog.open(folder) as log:
+        return list(Journal(log.reader).read())
 
 
 def test_an_item_that_kills_its_workers_is_not_measured(tmp_path: Path, nodes: Nodes) -> None:

@@ -1,0 +1,124 @@
+"""
+What a judge prefers, as draws that a rule of the gate can weigh: a candidate's answers against the current skill's.
+
+The n-th draws of both are compared item by item: 1 where the judge prefers the candidate's answer, 0 where it prefers
+the other, 0.5 where it is even, and 0.5 is what the current skill has against itself. Grades stay what they are: they
+are told, and say which skill is the best one where nobody has compared the two. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from skillopt_es.engine.tasks import ASKED_ANEW, Comparisons, Contest, Decide, Rivals, RunData, Task, measure, selection
+from skillopt_es.events.catalog import AnswersCompared, RunPaused
+from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import EVEN, UNREADABLE, CallRef, Failed, Measured, SkillTree
+from skillopt_es.gate.comparing import Side
+from skillopt_es.gate.noise import Draw
+from skillopt_es.projections.state import AnyState, Drawn
+
+
+def preferences(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
+    """The current skill's side and the candidate's, as far as their answers are compared."""
+    drawn = [*_compared_draws(state, run, contest)]
+    even: tuple[Draw, ...] = tuple(dict.fromkeys(draw, EVEN) for draw in drawn)
+    return (
+        Side(draws=even, bonus=run.bonus(contest.current)),
+        Side(draws=tuple(drawn), bonus=run.bonus(contest.candidate)),
+    )
+
+
+def _compared_draws(state: AnyState, run: RunData, contest: Contest) -> Iterator[Draw]:
+    """The comparisons of one draw after the other, up to the first that is not complete."""
+    for number, (ours, theirs) in enumerate(_drawn(state, contest), start=1):
+        found: dict[str, Measured] = {}
+        done = state.compared.get((contest.candidate.hash, contest.current.hash, number), {})
+        for item in _common(run, ours, theirs):
+            if _same(ours, theirs, item):
+                found[item] = EVEN
+            elif item not in done:
+                return
+            elif isinstance(outcome := done[item].outcome, Measured):
+                found[item] = outcome
+        if _too_few(run, done, len(_common(run, ours, theirs))):
+            return
+        yield found
+
+
+def _drawn(state: AnyState, contest: Contest) -> Iterator[tuple[Drawn, Drawn]]:
+    """The draws that both skills have, each beside its like."""
+    candidate, current = (state.measured.get(skill.hash) for skill in (contest.candidate, contest.current))
+    if candidate is not None and current is not None:
+        yield from zip(candidate.drawn, current.drawn, strict=False)
+
+
+def _common(run: RunData, ours: Drawn, theirs: Drawn) -> tuple[str, ...]:
+    return tuple(item for item in run.selection_items if item in ours.items and item in theirs.items)
+
+
+def _same(ours: Drawn, theirs: Drawn, item: str) -> bool:
+    """Whether both are one answer, or none: there is nothing to compare."""
+    return _answer(ours, item) == _answer(theirs, item)
+
+
+def _answer(drawn: Drawn, item: str) -> CallRef | None:
+    if item not in drawn.answers:
+        raise LogDamaged(f"the answer to {item} at {drawn.place} is not known, and it is to be compared")
+    return drawn.answers[item]
+
+
+def _too_few(run: RunData, done: Mapping[str, AnswersCompared], items: int) -> bool:
+    """Whether more comparisons came to nothing than an evaluation may have unmeasured items; or all of them."""
+    failed = sum(isinstance(each.outcome, Failed) for each in done.values())
+    return failed > run.config.rollout.max_failed_share * items or (failed > 0 and failed == items)
+
+
+def comparing_task(state: AnyState, run: RunData, contest: Contest, draw: int) -> Task:
+    """What is missing of the n-th comparison: draws of either skill first, then what the judge says of them."""
+    missing = unmeasured_draws(state, contest, draw)
+    drawing = measure(state, [selection(run, place, skill, draw=draw) for place, skill in missing])
+    if drawing is not None:
+        return drawing
+    pairs = tuple(_rivals(state, run, contest, draw))
+    return Comparisons(pairs) if pairs else Decide("pause_for_judge")
+
+
+def unmeasured_draws(state: AnyState, contest: Contest, draw: int) -> list[tuple[Place, SkillTree]]:
+    """The skills of a contest that have not been drawn so often, each with the place where it would be."""
+    sides = ((contest.candidate_place, contest.candidate), (contest.current_place, contest.current))
+    known = state.measured
+    return [(place, skill) for place, skill in sides if skill.hash not in known or known[skill.hash].draws < draw]
+
+
+def _rivals(state: AnyState, run: RunData, contest: Contest, draw: int) -> Iterator[Rivals]:
+    ours, theirs = [*_drawn(state, contest)][draw - 1]
+    candidate, current = contest.candidate.hash, contest.current.hash
+    done = state.compared.get((candidate, current, draw), {})
+    place = (contest.candidate_place / "versus").drawn(draw)
+    for item in _common(run, ours, theirs):
+        if item not in done and not _same(ours, theirs, item):
+            yield Rivals(
+                place=place,
+                item=item,
+                candidate=candidate,
+                current=current,
+                answer=_answer(ours, item),
+                other=_answer(theirs, item),
+                judged=state.misjudged.get(place.of_item(item), 0),
+            )
+
+
+def pause_for_judge(state: AnyState) -> RunPaused:
+    """That too many answers could not be compared; which comparisons those are, the state says."""
+    done = [each for compared in state.compared.values() for each in compared.values()]
+    lost = [each for each in done if isinstance(each.outcome, Failed)]
+    first = lost[0].outcome
+    assert isinstance(first, Failed)
+    return RunPaused(
+        reason="unmeasured",
+        message=f"{len(lost)} of {len(done)} pairs of answers at {Place(lost[0].place).evaluation} could not be "
+        f"compared; first, {lost[0].item}: {first.message}",
+        hint=ASKED_ANEW if any(each.failure == UNREADABLE for each in lost) else "",
+    )
