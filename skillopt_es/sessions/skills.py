@@ -77,7 +77,7 @@ def check_opening(skill: SkillTree, model: ChatModel, environment: Environment) 
     if not opens_skills(environment):
         raise ConfigError(
             f"env.name is {environment.name!r}, where the target cannot open skills",
-            hint="a folder of skills is for environments that say so: tasks and searchqa do",
+            hint="a folder of skills is for environments that say so: all of the bundled ones but alfworld do",
         )
     missing = sorted({"messages", "tools"} - provided(model))
     if missing and "skills" not in provided(model):

@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import skillopt_es as so
+from skillopt_es.adapters.models.function import FunctionModel
+from skillopt_es.config import RunConfig
+from skillopt_es.config.layers import config_of
 from skillopt_es.events.catalog import Event
-from skillopt_es.ports import ToolCall
+from skillopt_es.events.values import Role
+from skillopt_es.ports import ChatModel, ToolCall
+from skillopt_es.sessions.opening import open_environment
+from skillopt_es.sessions.wiring import Session, World
+from skillopt_es.testing.programs import ProgramCase
 
 KINDS = ("apple", "birch", "cedar", "daisy")
 _LISTED = re.compile(r"^- ([a-z0-9-]+): (.*)$", re.MULTILINE)
@@ -135,3 +144,42 @@ def trained(
 def of_type(run: so.Run, kind: type[Event]) -> list[Event]:
     """The events of one type."""
     return [recorded.event for recorded in run.events([kind.__name__])]
+
+
+def case(
+    skills: Mapping[str, str], optimizer: Answer, *, kinds: Sequence[str] = KINDS, **settings: object
+) -> ProgramCase:
+    """The world as a case for the checks of any program: one epoch of one batch, from these skills on."""
+
+    def configured(folder: Path, more: Sequence[str]) -> RunConfig:
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = [
+            {
+                "id": f"{split}{n}",
+                "split": split,
+                "input": f"Task {kinds[n % len(kinds)]} w{n}",
+                "expected": f"w{n}-{kinds[n % len(kinds)][::-1]}",
+            }
+            for split, many in (("train", 8), ("val", 2 * len(kinds)), ("test", 1))
+            for n in range(many)
+        ]
+        (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        for name, text in skills.items():
+            (folder / "skills" / name).mkdir(parents=True, exist_ok=True)
+            (folder / "skills" / name / "SKILL.md").write_text(text)
+        env = {"name": "tasks", "data_path": "tasks.jsonl", "split_mode": "field", "grader": "exact"}
+        tree = {
+            "model": {"target": "t", "optimizer": "o"},
+            "env": {**env, "skill_init": "skills"},
+            "train": {"program": "skills", "num_epochs": 1, "batch_size": 8},
+        }
+        return config_of(tree, folder, [*(f"{key}={json.dumps(value)}" for key, value in settings.items()), *more])
+
+    def session() -> Session:
+        def model(config: RunConfig, role: Role) -> ChatModel:
+            return FunctionModel(function=target if role == "target" else optimizer, name=role, timeout_seconds=30)
+
+        day = datetime(2026, 1, 1, tzinfo=UTC)
+        return Session(now=lambda: day, clock=time.monotonic, world=World(model=model, environment=open_environment))
+
+    return ProgramCase(config=configured, session=session)

@@ -50,6 +50,7 @@ class DocVQA:
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
+    opens_skills = True
 
     def __init__(self, settings: EnvironmentSettings, options: DocVQAOptions) -> None:
         self._settings = settings

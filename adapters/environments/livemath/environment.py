@@ -33,6 +33,7 @@ class LiveMath:
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
+    opens_skills = True
 
     def __init__(self, settings: EnvironmentSettings, options: LiveMathOptions) -> None:
         self._settings = settings

@@ -37,6 +37,8 @@ from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, 
 class OfficeQA:
     """Questions over Treasury bulletins: hard is an exact match, soft is token F1."""
 
+    opens_skills = True
+
     def __init__(self, settings: EnvironmentSettings, options: OfficeOptions) -> None:
         self._settings = settings
         self._options = options

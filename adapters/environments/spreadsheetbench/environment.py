@@ -72,6 +72,8 @@ class Conversation:
 class SpreadsheetBench:
     """Hard is 1 when every case passes, soft the share of cases that do."""
 
+    opens_skills = True
+
     def __init__(self, settings: EnvironmentSettings, options: SpreadsheetOptions) -> None:
         self._settings = settings
         self._options = options

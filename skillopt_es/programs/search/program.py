@@ -10,7 +10,7 @@ from typing import get_args
 from attrs import evolve
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.programs import Answered, Decision, Program, Words
+from skillopt_es.engine.programs import Answered, AtGate, Decision, Program, Words
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.tasks import RunData, Unit
 from skillopt_es.events import catalog as events
@@ -19,6 +19,7 @@ from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_larg
 from skillopt_es.programs.optimizer import guard
 from skillopt_es.programs.search import state as search
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
+from skillopt_es.programs.search.budget import spare_results
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
@@ -176,6 +177,11 @@ DECISIONS: Mapping[str, Decision[Search]] = {
 }
 
 
+def _at_gate(state: SearchState, run: RunData) -> AtGate:
+    program = state.program
+    return AtGate(again=program.again, varied=program.varied, spare=spare_results(state, run))
+
+
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
@@ -255,6 +261,7 @@ SEARCH: Program[Search] = Program(
     },
     under_way=lambda state: "" if state.program.step is None else f"step {state.program.step.number} is",
     doubts=untrusted_parts,
+    at_gate=_at_gate,
     heeds=frozenset(get_args(Order)),
     words=Words(
         position=_position,

@@ -308,9 +308,9 @@ def recalled_at(place: Place, index: int) -> Place:
 
 
 def replaced_by(program: Search, group: Minibatch) -> Kept | None:
-    """The edit in whose place a group's question wants another; None for most."""
+    """The edit in whose place a group's question wants another; None for most, and where it was not kept."""
     name, _, number = Place(group.id).name.rpartition("-")
-    return program.kept[int(number)] if name == _ANEW else None
+    return program.kept[int(number)] if name == _ANEW and int(number) < len(program.kept) else None
 
 
 def is_recalled(group: Minibatch) -> bool:

@@ -115,7 +115,7 @@ def test_what_earned_nothing_is_dropped_before_the_gate(tmp_path: Path) -> None:
     assert len(first.chosen) < len(first.pool)
     assert "fixed nothing" in first.reasoning
     gated = of_type(run, CandidateGated)
-    assert {event.verdict.rule for event in gated} == {"no_loss"}
+    assert {event.verdict.rule for event in gated} == {"no_lasting_loss"}
     assert all(event.verdict.taken for event in gated)
 
 

@@ -29,6 +29,7 @@ from skillopt_es.programs.skills.state import WHOLE, Skills
 from skillopt_es.projections.chains import chains
 from skillopt_es.projections.fates import fates_of
 from skillopt_es.skill.folders import ids_of
+from skillopt_es.testing.programs import PROGRAM_CHECKS
 
 RULES = {kind: f"RULE {kind} {'wrong' if kind == 'apple' else kind[::-1]}" for kind in KINDS}
 FIRST = {f"{kind}-tasks": skill(f"{kind}-tasks", f"{kind}.", rule) for kind, rule in RULES.items()}
@@ -272,3 +273,44 @@ def test_without_a_gate_nothing_is_parted(tmp_path: Path) -> None:
     run = trained(tmp_path, optimizer=proposing(FIX, SPOIL), skills=FIRST, **{"evaluation.use_gate": False, **ONE_STEP})
     assert of_type(run, EditsRanked) == []
     assert len(of_type(run, CandidateBuilt)) == 1
+
+
+def spoiling_and_splitting(request: so.ChatRequest) -> str:
+    """Two edits of one skill, one of which harms; then a split that loses a rule beside a description that does not."""
+    if request.stage != "meta_skill":
+        edits = [{**FIX, "skill": "trees"}, {**SPOIL, "skill": "trees"}]
+        return json.dumps({"edits": edits if request.slot.endswith("failure-0") else []})
+    parts = [
+        {
+            "name": f"{kind}s",
+            "description": f"{kind}.",
+            "content": RULES[kind] if kind != "daisy" else "RULE daisy lost",
+        }
+        for kind in KINDS
+    ]
+    split = {"kind": "split", "skills": ["trees"], "into": parts}
+    idle = {"name": "idle", "description": "Nothing at all.", "content": ""}
+    return json.dumps({"changes": [split, {"kind": "describe", "skills": ["idle"], "into": [idle]}]})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "the_same_answers_give_the_same_log",
+        "every_decision_follows_from_the_evidence",
+        "a_state_is_a_fold_of_its_events",
+        "the_next_task_is_the_states_alone",
+        pytest.param("a_killed_run_goes_on_as_if_nothing_had_been", marks=pytest.mark.slow),
+    ],
+)
+def test_a_program_that_draws_parts_passes_the_checks(name: str, tmp_path: Path) -> None:
+    """Both of a step and of an epoch's end."""
+    first = {
+        "trees": skill("trees", "apple, birch, cedar and daisy.", "\n".join(RULES.values())),
+        "idle": skill("idle", "Nothing."),
+    }
+    case = world.case(first, spoiling_and_splitting, kinds=KINDS * 3)
+    PROGRAM_CHECKS[name](case, tmp_path)
+    found = case.trained(tmp_path / "more")
+    assert [each.step for each in found if isinstance(each, EditsRanked)] == [1, 2]
+    assert any(tries.edits for each in found if isinstance(each, TriesPlanned) for tries in each.tries)

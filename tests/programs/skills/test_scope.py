@@ -5,9 +5,6 @@ Which validation items a candidate meets: those that open what was edited and a 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,15 +13,8 @@ from support.skill_world import KINDS, of_type, trained
 from support.skills import skill
 
 import skillopt_es as so
-from skillopt_es.adapters.models.function import FunctionModel
-from skillopt_es.config import RunConfig
-from skillopt_es.config.layers import config_of
 from skillopt_es.events.catalog import CandidateGated, EditsRanked, RolloutCompleted, SkillScored
-from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel
-from skillopt_es.sessions.opening import open_environment
-from skillopt_es.sessions.wiring import Session, World
-from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
+from skillopt_es.testing.programs import PROGRAM_CHECKS
 
 FIRST = {
     f"{kind}-tasks": skill(f"{kind}-tasks", f"{kind}.", f"RULE {kind} {'wrong' if kind == 'apple' else kind[::-1]}")
@@ -151,39 +141,6 @@ def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
 def test_a_program_with_carried_results_passes_the_checks(name: str, tmp_path: Path) -> None:
     """They are as much a fold of the log as any."""
 
-    def configured(folder: Path, settings: Sequence[str]) -> RunConfig:
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = [
-            {
-                "id": f"{split}{n}",
-                "split": split,
-                "input": f"Task {KINDS[n % 4]} w{n}",
-                "expected": f"w{n}-{KINDS[n % 4][::-1]}",
-            }
-            for split, many in (("train", 8), ("val", 8), ("test", 1))
-            for n in range(many)
-        ]
-        (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        for name, text in FIRST.items():
-            (folder / "skills" / name).mkdir(parents=True, exist_ok=True)
-            (folder / "skills" / name / "SKILL.md").write_text(text)
-        env = {"name": "tasks", "data_path": "tasks.jsonl", "split_mode": "field", "grader": "exact"}
-        tree = {
-            "model": {"target": "t", "optimizer": "o"},
-            "env": {**env, "skill_init": "skills"},
-            "train": {"program": "skills", "num_epochs": 1, "batch_size": 8},
-            "skills": {"sentinels": 2},
-        }
-        return config_of(tree, folder, settings)
-
-    def session() -> Session:
-        def model(config: RunConfig, role: Role) -> ChatModel:
-            function = world.target if role == "target" else helping_and_harming
-            return FunctionModel(function=function, name=role, timeout_seconds=30)
-
-        day = datetime(2026, 1, 1, tzinfo=UTC)
-        return Session(now=lambda: day, clock=time.monotonic, world=World(model=model, environment=open_environment))
-
-    case = ProgramCase(config=configured, session=session)
+    case = world.case(FIRST, helping_and_harming, **{"skills.sentinels": 2})
     PROGRAM_CHECKS[name](case, tmp_path)
     assert any(event.carried for event in case.trained(tmp_path / "more") if isinstance(event, SkillScored))
