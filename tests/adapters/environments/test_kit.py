@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,20 @@ from skillopt_es.ports import (
 from skillopt_es.sessions.opening import ENVIRONMENTS, registered
 from skillopt_es.testing.environments import ENVIRONMENT_CHECKS
 
+# Each script of a workbook is two processes that import openpyxl.
+MANY_SCRIPTS = {
+    ("spreadsheetbench", "the_same_answers_give_the_same_episodes"),
+    ("spreadsheetbench", "every_episode_is_whole"),
+}
 
-@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS)
-@pytest.mark.parametrize("name", sorted(MADE))
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow if case in MANY_SCRIPTS else ())
+        for case in product(sorted(MADE), ENVIRONMENT_CHECKS)
+    ],
+)
 def test_our_environments_pass(tmp_path: Path, name: str, check: str) -> None:
     """Each of them each check."""
     ENVIRONMENT_CHECKS[check](case_of(name), tmp_path)
