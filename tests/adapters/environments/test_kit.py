@@ -25,8 +25,9 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
 )
-from skillopt_es.sessions.opening import ENVIRONMENTS, registered
+from skillopt_es.sessions.opening import ENVIRONMENTS
 from skillopt_es.testing.environments import ENVIRONMENT_CHECKS
+from skillopt_es.version import installed_for
 
 # Each script of a workbook is two processes that import openpyxl.
 MANY_SCRIPTS = {
@@ -49,7 +50,7 @@ def test_our_environments_pass(tmp_path: Path, name: str, check: str) -> None:
 
 def test_each_of_our_environments_is_checked() -> None:
     """Whatever is registered."""
-    assert set(MADE) == set(OPEN) == set(registered(ENVIRONMENTS))
+    assert set(MADE) == set(OPEN) == set(installed_for(ENVIRONMENTS))
 
 
 @frozen
