@@ -89,6 +89,7 @@ class Session:
     observers: Sequence[Observer] = ()
     ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
     warn: Callable[[str], None] = field(default=lambda message: None)
+    note: Callable[[str], None] = field(default=lambda message: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
     in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from skillopt_es.audit.headlines import Headline
 from skillopt_es.counting import counted
 from skillopt_es.engine.in_flight import Left
 from skillopt_es.events.catalog import Recorded
+from skillopt_es.presenting.claims import Answer, answer
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Html, badge, count, el, moment, note, prose, row, score, section, table
+from skillopt_es.report.page import headlines_of
+from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.now import Now
 from skillopt_es.ui.shell import link, part, problem, status_badge, tile
 
@@ -49,10 +54,52 @@ def run_head(facts: Facts, writer: str) -> Html:
     )
 
 
+_TONES = {"better": "good", "worse": "bad", "noise": "idle", "unknown": "idle", "same": "idle"}
+
+
+def answer_part(facts: Facts, folder: Path) -> Html:
+    """Whether the skill is worth taking, as far as anything was measured that did not choose it; and how to take it."""
+    found = None if facts.summary.is_evaluation else answer(headlines_of(facts))
+    if found is None and facts.summary.completed is not None and not facts.summary.is_evaluation:
+        found = Answer("unknown", "Whether the best skill is better on other items is not known.", _UNTESTED)
+    if found is None:
+        return part("answer")
+    out = "SKILL.md" if facts.started is None or not facts.started.skill.is_folder else f"{facts.name}-skills/"
+    takes = el(
+        "p",
+        link("The skill", "run", facts.name, "skill"),
+        link("All scores", "run", facts.name, "scores"),
+        el("span", "Take it with ", el("code", f"skillopt-es export {facts.name} {out}{dir_option(folder.parent)}")),
+        class_="links",
+    )
+    said = el("p", el("b", found.words), f" {found.why}")
+    return part("answer", el("div", said, takes, class_=f"answer {_TONES[found.kind]}"))
+
+
+_UNTESTED = "Nothing was measured on test items, and its score on validation items flatters it: they chose it."
+
+
+def _test_tile(facts: Facts) -> Iterator[Html]:
+    """The first and the best skill on the test items."""
+    tests: dict[str, Headline] = {
+        name: each for each in headlines_of(facts).scores if each.split == "test" for name in each.names
+    }
+    best = tests.get("best") or tests.get("skill")
+    if best is None:
+        return
+    first = tests.get("initial")
+    values = score(best.hard) if first is None or first is best else f"{score(first.hard)} → {score(best.hard)}"
+    reach = "" if best.interval is None else f"95 %: {best.interval.low:.3f} to {best.interval.high:.3f}"
+    items = "" if best.items is None else f"{counted(best.items, 'item')}"
+    name = "test" if first is None or first is best else "test, first → best"
+    yield tile(name, values, ", ".join(each for each in (reach, items) if each))
+
+
 def now_part(facts: Facts, now: Now | None) -> Html:
     """The numbers that people watch; of a run at work, those of its own terminal."""
     summary = facts.summary
     tiles = [
+        *_test_tile(facts),
         tile("current on validation", score(summary.current.value), live="current"),
         tile("best on validation", score(summary.best.value), live="best"),
     ]

@@ -48,17 +48,24 @@ function exchange(fresh) {
     const now = fresh.getElementById(old.id);
     if (!now || now.innerHTML === old.innerHTML || old.contains(document.activeElement) && isField(document.activeElement)) continue;
     const open = new Set([...old.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
-    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const focused = old.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+    const marked = new Map([...old.querySelectorAll("input[type=checkbox]")].map((each) => [nameOf(each), each.checked]));
     old.replaceChildren(...now.childNodes);
+    for (const box of old.querySelectorAll("input[type=checkbox]")) box.checked = marked.get(nameOf(box)) ?? box.checked;
     for (const summary of old.querySelectorAll("details > summary")) {
       if (open.has(summary.textContent)) summary.parentElement.open = true;
     }
-    if (focused) [...old.querySelectorAll("a[href]")].find((each) => each.getAttribute("href") === focused)?.focus();
+    if (focused) [...old.querySelectorAll("a[href], input")].find((each) => nameOf(each) === focused)?.focus();
   }
 }
 
+// What tells a link or a box from the others of a part.
+function nameOf(element) {
+  return element.getAttribute("href") ?? `${element.name}=${element.value}`;
+}
+
 function isField(element) {
-  return ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
+  return ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName) && element.type !== "checkbox";
 }
 
 const lookSoon = later(look, WAIT);

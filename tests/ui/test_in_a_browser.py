@@ -110,10 +110,10 @@ def test_a_run_is_started_from_the_form_watched_to_its_end_and_compared(tab: Any
     tab.wait_for_selector("#head .badge:text('completed')", timeout=30_000)
     last = tab.locator("#happened li b").first
     sync.expect(last).to_have_text("RunCompleted")
-    tab.goto(f"{home(address)}/compare")
+    tab.goto(home(address))
     tab.check("input[value=by-form]")
     tab.check("input[value=demo]")
-    tab.click("text=Compare >> nth=-1")
+    tab.click("text=Compare the marked runs")
     sync.expect(tab.locator("#settings")).to_contain_text("train.num_epochs")
     tab.select_option("select[name=over]", "tokens")
     sync.expect(tab.locator("#curves svg title").first).to_contain_text("over tokens")

@@ -195,8 +195,8 @@ def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[s
     if edit.claims and 2 * len(edit.claims) <= max(2, len(failing)):
         return edit.claims[:TASKS], ()
     if group.kind == "examples":  # what stands in the text tells nothing about it
-        rows = rows_at(state, Place(group.place))
-        failing = [item for item in rows if item not in group.items and not passed(rows[item], run)]
+        number = step.round_of(index)
+        failing = [item for item in untouched(state, run, number) if item not in group.items]
     shown = state.program.examples.union(group.items if group.kind == "examples" else ())
     passing = [item for item in run.started.splits.train if solved(state, run, item) and item not in shown]
     beside = shuffled(passing, step.batch.seed)[:_BESIDE]
@@ -277,15 +277,24 @@ def left_over(state: SearchState, run: RunData) -> tuple[str, ...]:
     What is better than it was has to be tried with all that was kept, before anybody can learn more from it.
     """
     step = open_step(state)
-    number, rows = len(step.rounds), rows_at(state, step.place.in_batch(0))
+    number = len(step.rounds)
+    if number:
+        won = {index: each for index, each in screened(state, run).items() if each.won and not each.deletes}
+        last = any(step.round_of(index) == number - 1 for index in won)
+        shown = any(step.group_of(step.changes[index]).kind == "examples" for index in won)  # which touch every task
+        if number >= run.config.search.rounds or not last or shown:
+            return ()
+    return untouched(state, run, number)
+
+
+def untouched(state: SearchState, run: RunData, number: int) -> tuple[str, ...]:
+    """The failing tasks of the batch that nothing kept before a round is known or said to have touched."""
+    step = open_step(state)
+    rows = rows_at(state, step.place.in_batch(0))
     failing = [item for item in step.batch.items if _measured(rows.get(item)) and not passed(rows.get(item), run)]
-    if not number:
-        return tuple(failing)
-    found = {index: each for index, each in screened(state, run).items() if each.won and not each.deletes}
-    if number >= run.config.search.rounds or not any(step.round_of(index) == number - 1 for index in found):
-        return ()
-    if any(step.group_of(step.changes[index]).kind == "examples" for index in found):
-        return ()  # examples touch every task
+    found = {
+        index: each for index, each in screened(state, run, earlier=number).items() if each.won and not each.deletes
+    }
     touched = {item for index, each in found.items() for item in each.better}
     touched |= {
         item for index, each in found.items() for item in step.changes[index][-1].claims if item not in each.results
