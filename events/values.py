@@ -25,6 +25,7 @@ Stage = Literal[
     "meta_skill",
     "probe",
     "judge",
+    "harvest",
 ]
 Purpose = Literal["train", "selection", "parts", "slow_previous", "slow_current", "test"]
 HELD_OUT: frozenset[Purpose] = frozenset({"selection", "parts", "test"})
