@@ -25,6 +25,7 @@ Stage = Literal[
     "meta_skill",
     "probe",
     "judge",
+    "harvest",
 ]
 Purpose = Literal["train", "selection", "parts", "slow_previous", "slow_current", "test"]
 HELD_OUT: frozenset[Purpose] = frozenset({"selection", "parts", "test"})
@@ -46,13 +47,14 @@ WHOLE_FILES: frozenset[str] = frozenset({"create", "describe", "rename", "merge"
 """The edits that make, move or remove files of a folder of skills, or write the line that describes one."""
 SuggestionKind = Literal["add_rule", "remove_rule", "merge_rules", "reorganize", "compress", "clarify"]
 Priority = Literal["high", "medium", "low"]
-PatchSource = Literal["failure", "success", "examples"]
+PatchSource = Literal["failure", "success", "examples", "pruning"]
 """Where proposals come from; `examples` are training items with their right answers, which nobody was asked for."""
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
 Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse", "retract"]
 """What somebody may ask of a run that is open."""
-GateRule = Literal["strict", "confirm", "paired", "no_loss"]
+GateRule = Literal["strict", "confirm", "paired", "lasting", "no_loss", "no_lasting_loss"]
+LASTING: frozenset[str] = frozenset({"lasting", "no_lasting_loss"})  # those that draw again what turned, and only that
 DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
@@ -154,10 +156,12 @@ class GateVerdict:
     The scores are means over `draws` draws of the candidate and `current_draws` of the current skill; `error` is the
     standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
     that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
-    `known_from` is where the candidate had been measured before. `stale_from` is the skill whose score stood in for the
-    current one's, or goes on to stand for the candidate. Without `compared`, nobody counted which items turned. Where a
-    judge compared the answers, the verdict rests on how far it `preferred` the candidate's: 0.5 is neither's. `won` and
-    `lost` are then the items where it did, and the scores are told beside it.
+    The items that turned in the first draw may have been drawn `again`, under both texts; then those are won and lost
+    of which every draw says so. `known_from` is where the candidate had been measured before. `stale_from` is the
+    skill whose score stood in for the current one's, or goes on to stand for the candidate. Without `compared`,
+    nobody counted which items turned. Where a judge compared the answers, the verdict rests on how far it `preferred`
+    the candidate's: 0.5 is neither's. `won` and `lost` are then the items where it did, and the scores are told
+    beside it.
     """
 
     action: Decided
@@ -179,6 +183,7 @@ class GateVerdict:
     current_draws: int = 1
     error: float | None = None
     exact: bool = True
+    again: tuple[str, ...] = ()
     preferred: float | None = None
 
     @property

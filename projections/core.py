@@ -351,8 +351,9 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: state.measured[event.carried_from].items[item] for item in event.carried}
     items |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    in_part = bool(event.carried) and event.carried_from == event.skill
     answers = answers_of(state, event, rows) if compares_answers(state) else {}
-    drawn = Drawn(score=event.score, place=event.place, items=items, answers=answers)
+    drawn = Drawn(score=event.score, place=event.place, items=items, answers=answers, in_part=in_part)
     known = Measurement(drawn=(drawn,), value=event.value) if known is None else _drawn_again(known, event, drawn)
     return replace(
         state,
@@ -370,9 +371,11 @@ def _seen(state: RunState[S], known: Measurement | None, rows: Mapping[str, Roll
         state = replace(state, types={**state.types, **new})
     if known is None:
         return state
-    drawn = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    other = {item for item, outcome in drawn.items() if item in known.items and known.items[item] != outcome}
-    return state if other <= state.flipped else replace(state, flipped=state.flipped | other)
+    again = {
+        item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured) and item in known.items
+    }
+    other = {item for item, outcome in again.items() if known.items[item] != outcome}
+    return replace(state, flipped=state.flipped | other, repeated=state.repeated + len(again))
 
 
 def _put(measured: Ledger[str, Measurement], skill: str, known: Measurement) -> Ledger[str, Measurement]:

@@ -86,12 +86,14 @@ class Drawn:
     """
     One evaluation of a skill on the validation items: its score, and each item's own.
 
+    Where it was `in_part`, what was not drawn again counts as it did in the skill's first evaluation.
     Where a run compares answers, `answers` are the calls that gave them, None for an item that had none.
     """
 
     score: Score
     place: str
     items: Mapping[str, Measured]
+    in_part: bool = False
     answers: Mapping[str, CallRef | None] = field(factory=dict)
 
     def without(self, items: Collection[str]) -> Drawn:
@@ -209,9 +211,10 @@ class RunState(Generic[S_co]):
     Everything that is known of a run; equal for equal events.
 
     `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
-    that ever gave two results under one text; `misjudged` how many replies of the judge were of no use, by the slot of
-    the attempt that they are about, and `compared` what it said of two skills' answers. `exposure` says what training
-    items have met, `wagers` what was bet on the certificate. `program` is None until the run has started.
+    that ever gave two results under one text, `repeated` how often one was tried again; `misjudged` how many replies
+    of the judge were of no use, by the slot of the attempt that they are about, and `compared` what it said of two
+    skills' answers. `exposure` says what training items have met, `wagers` what was bet on the certificate. `program`
+    is None until the run has started.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -228,6 +231,7 @@ class RunState(Generic[S_co]):
     measured: Ledger[str, Measurement] = field(factory=Ledger)
     types: Mapping[str, str] = field(factory=dict)
     flipped: frozenset[str] = frozenset()
+    repeated: int = 0
     misjudged: Mapping[str, int] = field(factory=dict)
     compared: Mapping[Rivals, Mapping[str, AnswersCompared]] = field(factory=dict)
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
@@ -263,6 +267,15 @@ Rivals = tuple[str, str, int]
 
 AnyState = RunState[object]
 """A run of whatever program, as those see it who read its core alone."""
+
+
+ENOUGH_REPEATS = 40
+"""Results that came out the same twice, none otherwise, after which a target is taken for one that never varies."""
+
+
+def never_varies(again: int, varied: int) -> bool:
+    """Whether so many results that were tried again, of which so many came out otherwise, tell that none is luck."""
+    return not varied and again >= ENOUGH_REPEATS
 
 
 def is_silent(row: RolloutCompleted) -> bool:

@@ -35,14 +35,17 @@ class RawItem:
         return DataError(f"{self.where}: item {self.id!r}: {what}", hint=hint)
 
 
-def read_items(path: Path) -> list[RawItem]:
-    """The items of one file in file order, each with a non-empty id that no other item has."""
+_ADD_IDS = 'add a unique one: {"id": "1", …}'
+
+
+def read_items(path: Path, *, without_ids: str = _ADD_IDS) -> list[RawItem]:
+    """The items of one file in file order, each with an id of its own; `without_ids` is the hint where one has none."""
     text = text_of(path)
     broken = _LONE_SURROGATE_ESCAPE.search(text) is not None
     items: list[RawItem] = []
     lines: dict[str, int] = {}
     for line, value in _values(path, text):
-        item = _item(path, line, _without_lone_surrogates(value) if broken else value)
+        item = _item(path, line, _without_lone_surrogates(value) if broken else value, without_ids)
         if item.id in lines:
             raise DataError(
                 f"{item.where}: id {item.id!r} is already used on line {lines[item.id]}",
@@ -224,12 +227,12 @@ def _not_json(path: Path, error: JSONDecodeError, *, first_line: int = 1) -> NoR
     ) from None
 
 
-def _item(path: Path, line: int, value: Json) -> RawItem:
+def _item(path: Path, line: int, value: Json, without_ids: str) -> RawItem:
     where = f"{path}:{line}"
     if not isinstance(value, dict):
         raise DataError(f"{where}: an item must be an object, not {_kind(value)}", hint='write it as {"id": …, …}')
     if "id" not in value:
-        raise DataError(f"{where}: this item has no `id`", hint='add a unique one: {"id": "1", …}')
+        raise DataError(f"{where}: this item has no `id`", hint=without_ids)
     name = value["id"]
     if isinstance(name, bool) or not isinstance(name, str | int):
         raise DataError(f"{where}: an id must be text or a whole number, not {_kind(name)}", hint='use "id": "1"')

@@ -119,7 +119,8 @@ class RedactedEnvironment:
         """The items; notes and errors quote no secret."""
         with without_secrets(self._clean):
             splits = self._inner.load()
-        return evolve(splits, notes=tuple(map(self._clean.remark, splits.notes)))
+        notes, told = (tuple(map(self._clean.remark, said)) for said in (splits.notes, splits.told))
+        return evolve(splits, notes=notes, told=told)
 
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """The same attempt; nothing that is recorded, shown or asked because of it quotes a secret."""

@@ -117,7 +117,7 @@ def _weights(ratio: str) -> tuple[int, int, int]:
 
 
 def _by_ratio(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
-    items = files.read(_data_path(settings), notes)
+    items = files.read(_data_path(settings, files), notes)
     train, val, _ = ratio_counts(len(items), settings.split_ratio)
     random.Random(settings.split_seed).shuffle(items)  # noqa: S311 - a reproducible order is the point
     return {"train": items[:train], "val": items[train : train + val], "test": items[train + val :]}
@@ -126,7 +126,7 @@ def _by_ratio(settings: DataSettings, notes: list[str], files: _Files) -> _Divid
 def _by_field(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     key = settings.split_field or "split"
     divided: _Divided = {split: [] for split in _SPLITS}
-    for item in files.read(_data_path(settings), notes):
+    for item in files.read(_data_path(settings, files), notes):
         name = item.fields.get(key)
         if not isinstance(name, str) or name not in _NAMES:
             near = get_close_matches(str(name), _NAMES, n=1)
@@ -178,12 +178,12 @@ def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
     )
 
 
-def _data_path(settings: DataSettings) -> Path:
+def _data_path(settings: DataSettings, files: _Files) -> Path:
     if not settings.data_path:
         raise SettingRefused(
             "env.data_path",
             f" is not set, but split_mode {settings.split_mode} needs it",
-            hint="name the .json or .jsonl file that holds the items",
+            hint=f"name the {_either(files.suffixes)} file that holds the items",
         )
     return Path(settings.data_path)
 

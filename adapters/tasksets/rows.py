@@ -99,17 +99,32 @@ def _arrow_rows(path: Path) -> list[Row]:
 
 def tasks_of(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], stem: str) -> Taken:
     """The tasks in rows; fields that nobody named are found by their usual names, the others come along."""
+    found = placed_tasks(rows, mapping, stem, named="--field {}={}")
+    return Taken(tasks=tuple(task for _, task in found.tasks), left=found.left, notes=found.notes)
+
+
+@frozen(kw_only=True)
+class Placed:
+    """The same, each task with where it stands."""
+
+    tasks: tuple[tuple[str, Row], ...]
+    left: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+def placed_tasks(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], stem: str, *, named: str) -> Placed:
+    """The tasks in rows, with where they stand; `named` is how somebody says which field is which of ours."""
     columns = dict.fromkeys(name for _, row in rows for name in row)
     chosen = {**_guessed(columns, mapping), **mapping}
-    wrong = [f"{ours}={theirs}" for ours, theirs in mapping.items() if theirs not in columns]
+    wrong = [named.format(ours, theirs) for ours, theirs in mapping.items() if theirs not in columns]
     if wrong:
         raise DataError(f"there is no such field: {', '.join(wrong)}", hint=f"there are: {', '.join(columns)}")
     if "input" not in chosen and "messages" not in columns:
+        how = f"{named.format('input', 'NAME')}, and {named.format('expected', 'NAME')}"
         raise DataError(
-            f"none of the fields is the question of a task: {', '.join(columns)}",
-            hint="say which one is: --field input=NAME, and --field expected=NAME",
+            f"none of the fields is the question of a task: {', '.join(columns)}", hint=f"say which one is: {how}"
         )
-    tasks: list[Row] = []
+    tasks: list[tuple[str, Row]] = []
     left: list[tuple[str, str]] = []
     for number, (where, row) in enumerate(rows, start=1):
         task = {ours: row[theirs] for ours, theirs in chosen.items() if row.get(theirs) is not None}
@@ -118,11 +133,10 @@ def tasks_of(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], stem: 
             left.append((where, "it asks nothing"))
             continue
         others = {name: value for name, value in row.items() if name not in (*chosen.values(), *task)}
-        tasks.append(
-            settled({**task, **{key: value for key, value in others.items() if value is not None}}, stem, number)
-        )
-    said = ", ".join(f"{ours} from {theirs}" for ours, theirs in chosen.items() if ours != theirs)
-    return Taken(tasks=tuple(tasks), left=tuple(left), notes=(said,) if said else ())
+        whole = {**task, **{key: value for key, value in others.items() if value is not None}}
+        tasks.append((where, settled(whole, stem, number)))
+    said = ", ".join(f"{ours} from {chosen[ours]}" for ours in USUAL if chosen.get(ours, ours) != ours)
+    return Placed(tasks=tuple(tasks), left=tuple(left), notes=(said,) if said else ())
 
 
 def settled(task: Row, stem: str, number: int) -> Row:

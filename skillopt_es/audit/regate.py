@@ -38,9 +38,9 @@ from skillopt_es.events.catalog import (
     skills_in,
 )
 from skillopt_es.events.values import GateVerdict, Outcome, SkillTree
+from skillopt_es.gate.comparing import MoreDraws
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.preferences import unmeasured_draws
-from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.verdicts import (
     candidate_contest,
     candidate_gated,

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
-from skillopt_es.cli.terminal import print_warning, tell
+from skillopt_es.cli.terminal import print_note, print_warning, tell
 from skillopt_es.door.work import Watch
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.errors import Interrupted
@@ -106,7 +106,7 @@ async def command_watch() -> AsyncIterator[Watch]:
     """A command looks on: warnings and waits go to the terminal, and signals end the work."""
     in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
     async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
-        yield Watch(warn=print_warning, stopping=stopping, in_flight=in_flight)
+        yield Watch(warn=print_warning, note=print_note, stopping=stopping, in_flight=in_flight)
 
 
 @asynccontextmanager

@@ -284,6 +284,9 @@ def _candidates(config: RunConfig) -> str:
     evaluation = config.evaluation
     if not evaluation.use_gate:
         return "Every candidate is taken (evaluation.use_gate is false)"
+    if evaluation.compare_answers:
+        by = f"what a judge prefers (compare_answers) and the {evaluation.gate_rule} rule (gate_rule)"
+        return f"A candidate's answers have to win against the current skill's by {by}"
     metric = evaluation.gate_metric
     share = f", {evaluation.gate_mixed_weight:g} of it soft" if metric == "mixed" else ""
     return (

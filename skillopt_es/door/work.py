@@ -49,13 +49,15 @@ class Watch:
     """
     Who looks on while a run works, and may end it.
 
-    `observers` are told of every task, event and call. `warn` gets sentences for a person. Once `stopping` is true,
+    `observers` are told of every task, event and call. `warn` gets sentences for a person, and `note` those that are
+    good to know and no reason to worry. Once `stopping` is true,
     nothing new is begun: what is in flight is finished and recorded, and Interrupted is raised. `in_flight` counts
     what is being waited for; `ahead_gave_up` hears why something tried ahead of its turn came to nothing.
     """
 
     observers: Sequence[Observer] = ()
     warn: Callable[[str], None] = field(default=lambda message: None)
+    note: Callable[[str], None] = field(default=lambda message: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
     in_flight: InFlight = field(factory=InFlight)
     ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
@@ -68,6 +70,7 @@ class Watch:
             world=given.world(),
             observers=self.observers,
             warn=self.warn,
+            note=self.note,
             stopping=self.stopping,
             in_flight=self.in_flight,
             ahead_gave_up=self.ahead_gave_up,

@@ -147,6 +147,20 @@ class Words(Generic[S]):
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 
 
+@frozen(kw_only=True)
+class AtGate:
+    """
+    What a program knows beside the verdicts of its run.
+
+    Of so many training results that were tried `again` under one text, so many `varied`; and how many results a verdict
+    may still take, where that is limited.
+    """
+
+    again: int = 0
+    varied: int = 0
+    spare: int | None = None
+
+
 Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
 """What can be done with runs, but not with every program's; `steps` is to ask about a step of one."""
 
@@ -191,6 +205,7 @@ class Program(Generic[S]):
     `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
     `objection` is why a candidate that its rule would take is refused all the same.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
+    `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
     `hands_on` adds what a run that continues this one takes over beside its best skill.
     One that `trains_folder` begins with a folder of skills, not with one skill.
     """
@@ -208,6 +223,7 @@ class Program(Generic[S]):
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
     objection: Callable[[RunState[S], RunData], Objection | None] = field(default=lambda state, run: None)
     gated_by: Callable[[RunState[S], RunData], RunData] = field(default=lambda state, run: run)
+    at_gate: Callable[[RunState[S], RunData], AtGate] = field(default=lambda state, run: AtGate())
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
     elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())

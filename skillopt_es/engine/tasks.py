@@ -24,6 +24,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, RunSt
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
 from skillopt_es.events.values import (
+    LASTING,
     UNREADABLE,
     Batch,
     CallRef,
@@ -36,7 +37,7 @@ from skillopt_es.events.values import (
     SkillTree,
     Split,
 )
-from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
+from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent, never_varies
 from skillopt_es.skill.density import semantic_density
 
 
@@ -286,11 +287,18 @@ def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, Skil
 
 
 def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
-    """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
+    """
+    The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score.
+
+    By a rule that draws again only what varies none is made while nothing ever has: it would say the same once more.
+    """
     current = state.current
     assert current is not None
     known = state.measured.get(current.skill.hash)
     if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
+        return []
+    steady = never_varies(state.repeated, len(state.flipped))
+    if run.config.evaluation.gate_rule in LASTING and steady:
         return []
     return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
 

@@ -13,12 +13,11 @@ from collections.abc import Collection, Mapping
 from attrs import evolve, frozen
 
 from skillopt_es.events.values import Measured
+from skillopt_es.gate.comparing import NOTHING_KNOWN, ROUNDING, Comparison, Known, Ruling, Side, compare
 from skillopt_es.gate.noise import Draw, Worth
-from skillopt_es.gate.rules import Comparison, Rule, Ruling, Side, compare
+from skillopt_es.gate.rules import Rule
 
 _BEST = Measured(1.0, 1.0)
-# What rounding alone can leave of a sum must not decide.
-_ROUNDING = 1e-9
 
 
 @frozen(kw_only=True)
@@ -49,21 +48,33 @@ def next_wave(order: tuple[str, ...], done: Collection[str], size: int) -> tuple
     return (), False
 
 
-def cannot_win(rule: Rule, current: Side, candidate: Side, begun: Begun, items: tuple[str, ...], worth: Worth) -> bool:
+def cannot_win(
+    rule: Rule,
+    current: Side,
+    candidate: Side,
+    begun: Begun,
+    items: tuple[str, ...],
+    worth: Worth,
+    known: Known = NOTHING_KNOWN,
+) -> bool:
     """Whether the candidate loses the round of its next draw whatever the results of the items that were not run."""
-    theirs, ours = rule.kind.opposed(current, candidate)
+    kind = rule.kind
+    if kind.lasts and kind.takes_ties and not known.steady and rule.draws > 1:
+        return False  # who is behind is looked at once more, on all items that turned
+    theirs, ours = kind.opposed(current, candidate)
     bonus = candidate.bonus - current.bonus
-    rows = [_most(item, theirs, ours, begun, bonus, worth) for item in items]
-    known = [row for row in rows if row is not None]
-    most = math.fsum(known)
-    if rule.kind.takes_ties:
-        return most < -2 * _ROUNDING * len(known)
-    if rule.kind.pools:
+    most_of = _most_standing if kind.lasts else _most
+    rows = [most_of(item, theirs, ours, begun, bonus, worth) for item in items]
+    bounds = [row for row in rows if row is not None]
+    most = math.fsum(bounds)
+    if kind.takes_ties:
+        return most < -2 * ROUNDING * len(bounds)
+    if kind.pools or kind.lasts:
         return most < 0 or (most == 0 and bonus <= 0)
     if _adds_up_exactly(theirs, begun, bonus, worth):
         return most <= 0
     # Where parts of a point are summed, a tie may look like either: only a clear loss ends it.
-    return most <= -_ROUNDING * len(known) and bool(known)
+    return most <= -ROUNDING * len(bounds) and bool(bounds)
 
 
 def _most(
@@ -82,6 +93,22 @@ def _most(
             return max(0.0, worth(1.0, 1.0) + behind)  # it may fail, and then it does not count
         earlier = [*earlier, worth(1.0, 1.0)]
     return math.fsum(earlier) / len(earlier) + behind if earlier else 0.0
+
+
+def _most_standing(
+    item: str, theirs: tuple[Draw, ...], ours: tuple[Draw, ...], begun: Begun, bonus: float, worth: Worth
+) -> float | None:
+    """The same where an item counts only if it is above, or below, every draw of the current text."""
+    against = _values(theirs, item, worth)
+    if not against:
+        return None
+    if item in begun.failed:
+        return 0.0
+    outcome = begun.measured.get(item, _BEST)
+    value = worth(outcome.hard, outcome.soft)
+    stands = value > max(against) + ROUNDING or value < min(against) - ROUNDING
+    most = bonus + (value - math.fsum(against) / len(against) if stands else 0.0)
+    return most if item in begun.measured else max(0.0, most)
 
 
 def _adds_up_exactly(theirs: tuple[Draw, ...], begun: Begun, bonus: float, worth: Worth) -> bool:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.events.values import Measured
+from skillopt_es.gate.comparing import NOTHING_KNOWN, Known, MoreDraws, Ruling, Side
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.rules import NOTHING_KNOWN, Known, MoreDraws, Rule, Ruling, Side, judge
+from skillopt_es.gate.rules import Rule, judge
 
 Chances = Mapping[str, float]
 """How often each item passes under a text."""
@@ -65,13 +66,20 @@ def duel(
 ) -> Duel:
     """A candidate against a text of which some draws are there: others are made as the rule asks for them."""
     left, right = drawn_before, tuple[Draw, ...]()
+    spent = 0
     while True:
         found = judge(rule, Side(draws=left, known=len(drawn_before)), Side(draws=right), _hard, known)
         if not isinstance(found, MoreDraws):
-            spent = sum(map(len, left[len(drawn_before) :])) + sum(map(len, right))
             return Duel(found, left, right, spent)
-        left = (*left, current()) if found.current else left
-        right = (*right, candidate()) if found.candidate else right
+        left = (*left, _drawn_again(current(), left, found.items)) if found.current else left
+        right = (*right, _drawn_again(candidate(), right, found.items)) if found.candidate else right
+        each = len(found.items) or len(left[0])
+        spent += each * (bool(found.current) + bool(found.candidate))
+
+
+def _drawn_again(draw: Draw, before: tuple[Draw, ...], items: tuple[str, ...]) -> Draw:
+    """A draw of all items, or of these, beside which the others count as they did first."""
+    return {**before[0], **{item: draw[item] for item in items}} if items else draw
 
 
 def unchanged(chances: Chances, rng: random.Random) -> Chances:

@@ -15,8 +15,8 @@ from skillopt_es.events.catalog import AnswersCompared, RunPaused
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import EVEN, UNREADABLE, CallRef, Failed, Measured, SkillTree
+from skillopt_es.gate.comparing import Side
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.rules import Side
 from skillopt_es.projections.state import AnyState, Drawn
 
 

@@ -3,11 +3,12 @@ The rules of the gate: what the draws of two texts say about them. Pure: a rule 
 
 A draw is one evaluation of a text, item by item; two texts are compared on the items that were measured under both.
 
-`strict` compares one draw of each text, as the paper does. `confirm`
-wants an apparent win to happen again in fresh draws of both. `paired` wants the mean difference over several draws to
-exceed the noise of drawing, which is measured as the scatter of each item over its draws, or of each family of items
-that flip together: where no item ever flips, it is zero. `no_loss` takes what is not worse in one draw of each: a
-candidate has then won elsewhere already, on training items.
+`strict` compares one draw of each text, as the paper does. `confirm` wants an apparent win to happen again in fresh
+draws of both. `paired` wants the mean difference over several draws to exceed the noise of drawing, which is measured
+as the scatter of each item over its draws, or of each family of items that flip together: where no item ever flips, it
+is zero. `lasting` wants more wins than losses to last when the items that turned are drawn again. `no_loss` takes what
+is not worse in one draw of each: a candidate has then won elsewhere already, on training items; `no_lasting_loss`
+draws the items that turned again before it refuses one.
 
 `KINDS` has all that is asked of a rule by its name. A new rule is a name in `GateRule`, a value in `KINDS`, and a word
 about it in `configs/base.yaml`.
@@ -16,48 +17,28 @@ about it in `configs/base.yaml`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import frozen
 
 from skillopt_es.errors import SettingRefused
-from skillopt_es.events.values import GateNoise, GateRule, Json, Score
-from skillopt_es.gate.noise import NO_FAMILIES, Draw, Row, Worth, drawing_error, mean_of
-
-Verdict = Literal["accept", "reject", "indecisive"]
-Reason = Literal[
-    "better",
-    "confirmed",
-    "beyond_noise",
-    "not_worse",
-    "not_better",
-    "not_confirmed",
-    "within_noise",
-    "worse",
-    "items_lost",
-    "few_items",
-]
-# Why a verdict is not what the rule alone would say.
-Overruled = Literal["lost_recall", "misrouted", "by_hand"]
-
-REASONS: Mapping[str, str] = {
-    "better": "better than current",
-    "confirmed": "better than current, and once more in fresh draws",
-    "beyond_noise": "better than current by more than noise",
-    "not_worse": "not worse than current",
-    "worse": "worse than current",
-    "not_better": "not better than current",
-    "not_confirmed": "better than current, but not once more in fresh draws",
-    "within_noise": "not better than current by more than noise",
-    "items_lost": "loses more items than a win may",
-    "lost_recall": "draws items away from skills that it leaves alone",
-    "misrouted": "sends training items to other skills than they should open, and they fail",
-    "by_hand": "somebody decided otherwise by hand",
-    "few_items": "too few items were measured under both",
-}
-"""The reasons in words."""
+from skillopt_es.events.values import GateNoise, GateRule, Json
+from skillopt_es.gate.comparing import (
+    NOTHING_KNOWN,
+    ROUNDING,
+    Comparison,
+    Known,
+    MoreDraws,
+    Reason,
+    Ruling,
+    Side,
+    Verdict,
+    compare,
+)
+from skillopt_es.gate.lasting import lasting
+from skillopt_es.gate.noise import NO_FAMILIES, Draw, Worth
 
 Heeded = Literal["draws", "standard_errors", "noise"]
 SETTINGS: Mapping[Heeded, str] = {
@@ -67,81 +48,7 @@ SETTINGS: Mapping[Heeded, str] = {
 }
 """The settings that some rules heed and others do not."""
 
-_ROUNDING = 1e-9
 _LEAST_SCATTER = 20  # degrees of freedom from which on the noise of drawing is known to about a sixth
-
-
-@frozen(kw_only=True)
-class Comparison:
-    """Two texts on the items that were measured under both; `error` is the noise of drawing, where it can be told."""
-
-    items: tuple[str, ...]
-    candidate: Score
-    current: Score
-    candidate_value: float
-    current_value: float
-    error: float | None
-    candidate_draws: int
-    current_draws: int
-    won: tuple[str, ...]
-    lost: tuple[str, ...]
-
-    @property
-    def gain(self) -> float:
-        """By how much the candidate is ahead."""
-        return self.candidate_value - self.current_value
-
-
-def compare(
-    current: tuple[Draw, ...],
-    candidate: tuple[Draw, ...],
-    current_bonus: float,
-    candidate_bonus: float,
-    worth: Worth,
-    families: Mapping[str, str] = NO_FAMILIES,
-) -> Comparison:
-    """Both texts over all these draws, each item counting once however often it was measured."""
-    opposed = frozenset(chain.from_iterable(current))
-    items = tuple([item for item in dict.fromkeys(chain.from_iterable(candidate)) if item in opposed])
-    ours, theirs = _rows(candidate, items), _rows(current, items)
-    left, right = mean_over(ours), mean_over(theirs)
-    return Comparison(
-        items=items,
-        candidate=left,
-        current=right,
-        candidate_value=worth(left.hard, left.soft) + candidate_bonus,
-        current_value=worth(right.hard, right.soft) + current_bonus,
-        error=drawing_error(items, (candidate, ours), (current, theirs), families, worth),
-        candidate_draws=len(candidate),
-        current_draws=len(current),
-        won=_above(items, theirs, ours),
-        lost=_above(items, ours, theirs),
-    )
-
-
-def mean_over(items: Sequence[Row]) -> Score:
-    """The means over items, of which each may have been measured several times."""
-    count = len(items)
-    return Score(
-        hard=sum([mean_of([one.hard for one in each]) if each[1:] else each[0].hard for each in items]) / max(1, count),
-        soft=sum([mean_of([one.soft for one in each]) if each[1:] else each[0].soft for each in items]) / max(1, count),
-        measured=count,
-    )
-
-
-def _rows(draws: tuple[Draw, ...], items: tuple[str, ...]) -> list[Row]:
-    """The results of each item in these draws; in some it may not have been measured."""
-    wanted = frozenset(items)
-    if all(wanted <= draw.keys() for draw in draws):
-        return [*zip(*([draw[item] for item in items] for draw in draws), strict=True)]
-    return [tuple(draw[item] for draw in draws if item in draw) for item in items]
-
-
-def _above(items: tuple[str, ...], lower: Sequence[Row], higher: Sequence[Row]) -> tuple[str, ...]:
-    """The items whose every draw is above every draw of the other text: one that only flips is neither won nor lost."""
-    most = [max([one.hard for one in each]) if each[1:] else each[0].hard for each in lower]
-    least = [min([one.hard for one in each]) if each[1:] else each[0].hard for each in higher]
-    return tuple([item for item, low, high in zip(items, most, least, strict=True) if low < high])
 
 
 @frozen(kw_only=True)
@@ -165,66 +72,6 @@ class Rule:
     def settings(self) -> dict[str, Json]:
         """The config keys that make it, apart from its clauses."""
         return {"evaluation.gate_rule": self.name, **{SETTINGS[name]: getattr(self, name) for name in self.kind.heeds}}
-
-
-@frozen(kw_only=True)
-class Known:
-    """
-    What a run knows of its items whatever the text: the family of each, and those that ever gave two results.
-
-    Items of one family may flip together; one that is in no family stands for itself.
-    """
-
-    families: Mapping[str, str] = field(factory=dict)
-    flipped: frozenset[str] = frozenset()
-
-
-NOTHING_KNOWN = Known()
-
-
-@frozen(kw_only=True)
-class Side:
-    """
-    One text's draws, oldest first, and what the text itself adds to its value.
-
-    `known` of the draws were there before this comparison began; the others were made for it.
-    """
-
-    draws: tuple[Draw, ...] = ()
-    known: int = 0
-    bonus: float = 0.0
-
-    @property
-    def first(self) -> Draw:
-        """The draw that the first round compares: the newest of those there were, or else the first that was made."""
-        return self.draws[max(self.known, 1) - 1]
-
-    def until(self, number: int) -> tuple[Draw, ...]:
-        """The draws that there were after so many rounds: all that were known, and those made in the rounds."""
-        return self.draws[: max(number, self.known)]
-
-    @property
-    def fresh(self) -> tuple[Draw, ...]:
-        """The draws made to confirm a first round."""
-        return self.draws[max(self.known, 1) :]
-
-
-@frozen(kw_only=True)
-class Ruling:
-    """A verdict, why, and the comparison over all draws behind it; unless `exact`, the candidate's score is a bound."""
-
-    verdict: Verdict
-    reason: Reason
-    comparison: Comparison
-    exact: bool = True
-
-
-@frozen(kw_only=True)
-class MoreDraws:
-    """The rule cannot say yet: the numbers of the draws it wants of each text, on all items; 0 for none."""
-
-    candidate: int
-    current: int
 
 
 def judge(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known = NOTHING_KNOWN) -> Ruling | MoreDraws:
@@ -264,9 +111,13 @@ def _not_worse(rule: Rule, current: Side, candidate: Side, worth: Worth, known: 
     """By the first draw of each text: what is gained makes up for what is lost."""
     ours, theirs = _oldest(candidate), _oldest(current)
     seen = compare(theirs.draws, ours.draws, theirs.bonus, ours.bonus, worth)
-    if seen.gain < -_ROUNDING:
+    if seen.gain < -ROUNDING:
         return Ruling(verdict="reject", reason="worse", comparison=seen)
     return Ruling(verdict="accept", reason="not_worse", comparison=seen)
+
+
+def _lasts(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known, *, ties: bool) -> Ruling | MoreDraws:
+    return lasting(rule.draws, current, candidate, worth, known, ties=ties)
 
 
 def _oldest(side: Side) -> Side:
@@ -298,7 +149,7 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Kno
         drawn = (current.until(number), candidate.until(number))
         seen = compare(*drawn, current.bonus, candidate.bonus, worth, families)
         # A gain that rounding can make is none.
-        if seen.gain <= _ROUNDING:
+        if seen.gain <= ROUNDING:
             return Ruling(verdict="reject", reason="not_better", comparison=seen)
         if number == rule.draws or (number > 1 and seen.error == 0 and _steady(rule, seen, known)):
             return _beyond_noise(rule, seen)
@@ -313,7 +164,7 @@ def _beyond_noise(rule: Rule, seen: Comparison) -> Ruling:
     """The last round's ruling on a candidate that is ahead."""
     if seen.error is None:  # every item failed in all of its draws but one
         return Ruling(verdict="indecisive", reason="few_items", comparison=seen)
-    if seen.gain > rule.standard_errors * seen.error + _ROUNDING:
+    if seen.gain > rule.standard_errors * seen.error + ROUNDING:
         return Ruling(verdict="accept", reason="beyond_noise", comparison=seen)
     return Ruling(verdict="indecisive", reason="within_noise", comparison=seen)
 
@@ -326,7 +177,7 @@ def _within_clauses(rule: Rule, ruling: Ruling) -> Ruling:
     if ruling.verdict == "accept" and rule.no_regression is not None and len(seen.lost) > rule.no_regression:
         return Ruling(verdict="reject", reason="items_lost", comparison=seen)
     # A tie that a rule takes is no claim of a gain.
-    if ruling.verdict == "accept" and ruling.reason != "not_worse" and 0 < seen.gain <= _judges_error(rule, seen):
+    if ruling.verdict == "accept" and not rule.kind.takes_ties and 0 < seen.gain <= _judges_error(rule, seen):
         return Ruling(verdict="indecisive", reason="within_noise", comparison=seen)
     return ruling
 
@@ -386,6 +237,10 @@ def _all_rounds(current: Side, candidate: Side) -> Opposed:
     return (current.first, *current.fresh[:rounds]), (candidate.first, *candidate.fresh)
 
 
+def _known_draws(current: Side, candidate: Side) -> Opposed:
+    return current.until(1), ()
+
+
 def _all_draws(current: Side, candidate: Side) -> Opposed:
     return current.until(len(candidate.draws) + 1), candidate.draws
 
@@ -398,7 +253,9 @@ class RuleKind:
     `heeds` are the settings that matter to it. Where a candidate's next draw ends early, `opposed` is what that
     is compared with, and together with which of its own draws; `stated` the draws whose means are stated beside the
     verdict. A candidate that loses its first round is `lost_first`, a later one `lost_later`. A rule that `pools` its
-    draws compares their means, where a gain as small as a rounding is none; by one that `takes_ties` a tie wins.
+    draws compares their means, where a gain as small as a rounding is none; by one that `takes_ties` a tie wins. By one
+    that `lasts` an item counts that is above, or below, every draw of the current text; where it takes ties, too, being
+    behind is not the end of it.
     `needs` says what so few items cannot carry; `usual` are the forms of the rule that others are measured by.
     """
 
@@ -410,6 +267,7 @@ class RuleKind:
     lost_later: tuple[Verdict, Reason] = ("reject", "not_better")
     pools: bool = False
     takes_ties: bool = False
+    lasts: bool = False
     needs: Callable[[Rule, int], SettingRefused | None] = _carries_any
     usual: tuple[Rule, ...]
 
@@ -436,6 +294,14 @@ KINDS: Mapping[GateRule, RuleKind] = {
             Rule(name="paired", draws=3, standard_errors=1.5),
         ),
     ),
+    "lasting": RuleKind(
+        heeds=("draws",),
+        judged=partial(_lasts, ties=False),
+        opposed=_known_draws,
+        stated=_known_draws,
+        lasts=True,
+        usual=(Rule(name="lasting", draws=4),),
+    ),
     "no_loss": RuleKind(
         judged=_not_worse,
         opposed=_first_draws,
@@ -443,6 +309,16 @@ KINDS: Mapping[GateRule, RuleKind] = {
         lost_first=("reject", "worse"),
         takes_ties=True,
         usual=(),  # alone it refuses no text that is as good as another: measured beside the others it says nothing
+    ),
+    "no_lasting_loss": RuleKind(
+        heeds=("draws",),
+        judged=partial(_lasts, ties=True),
+        opposed=_known_draws,
+        stated=_known_draws,
+        lost_first=("reject", "worse"),
+        takes_ties=True,
+        lasts=True,
+        usual=(),
     ),
 }
 

@@ -43,25 +43,15 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
-from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
+from skillopt_es.events.values import DRAWS_ONCE, LASTING, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
 from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
+from skillopt_es.gate.comparing import Comparison, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences
-from skillopt_es.gate.rules import (
-    Comparison,
-    Known,
-    MoreDraws,
-    Rule,
-    Ruling,
-    Side,
-    compare,
-    heeded,
-    judge,
-    too_little_for,
-)
+from skillopt_es.gate.rules import Rule, heeded, judge, too_little_for
 from skillopt_es.projections.item_results import families_of
-from skillopt_es.projections.state import AnyState, Measurement, Standing
+from skillopt_es.projections.state import AnyState, Measurement, Standing, never_varies
 
 
 def rule_of(config: RunConfig) -> Rule:
@@ -89,22 +79,32 @@ def too_little(config: RunConfig, validation_items: int) -> SettingRefused | Non
 def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
-    found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
+    known = known_of(state, run)
+    found = judge(rule_of(run.config), current, candidate, run.worth, known)
     # A draw that ended early is looked at once the current text has every draw that it is held against.
-    if isinstance(found, Ruling) or found.current:
+    if isinstance(found, Ruling) or found.current or found.items:
         return found
     begun = state.partial.get((contest.candidate.hash, found.candidate))
     if begun is None:
         return found
     seen = _begun(begun.rows)
-    if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth):
+    if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth, known):
         return found
     return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
 
 
-def known_of(state: AnyState) -> Known:
-    """What the run knows of its validation items so far, whatever the text."""
-    return Known(families=families_of(state.types), flipped=state.flipped)
+def known_of(state: AnyState, run: RunData) -> Known:
+    """What the run knows of its items so far, whatever the text, and what its verdicts may still take."""
+    known = Known(families=families_of(state.types), flipped=state.flipped)
+    if run.config.evaluation.gate_rule not in LASTING:
+        return known
+    told = program_at(state).at_gate(state, run)
+    never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
+    return evolve(
+        known,
+        steady=never and not run.config.evaluation.compare_answers,  # grades say nothing of what a judge prefers
+        spare=told.spare,
+    )
 
 
 def leads(state: AnyState, run: RunData, contest: Contest) -> bool:
@@ -136,9 +136,11 @@ def _graded(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side
 def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunData) -> Side:
     if known is None:
         return Side(bonus=run.bonus(skill))
-    earlier = sum(not place.holds(each.place) for each in known.drawn)
-    draws = tuple(_in_order(each.items, run) for each in known.drawn)
-    return Side(draws=draws, known=earlier, bonus=run.bonus(skill))
+    # By a rule that draws all items again, those that were not would count twice.
+    lasts = run.config.evaluation.gate_rule in LASTING
+    drawn = [each for each in known.drawn if lasts or not each.in_part]
+    earlier = sum(not place.holds(each.place) for each in drawn)
+    return Side(draws=tuple(_in_order(each.items, run) for each in drawn), known=earlier, bonus=run.bonus(skill))
 
 
 def _in_order(items: Draw, run: RunData) -> Draw:
@@ -157,11 +159,19 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
     )
+    if found.items:  # too few to be worth an early end
+        return measure(state, [_in_part(each, found.items) for each in (*candidate, *current)])
     whole = state.steering.by_hand.get(contest.candidate.hash) == "take"  # a text that is taken has a score
     if whole or run.config.evaluation.early_stop == "off":
         return measure(state, [*candidate, *current])
     # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
     return measure(state, current) or _wave(state, run, contest, candidate[0])
+
+
+def _in_part(evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:
+    """A further draw of these items; the others count as they did in the text's first one."""
+    carried = tuple(item for item in evaluation.items if item not in items)
+    return evolve(evaluation, carried=carried, carried_from=evaluation.skill.hash)
 
 
 def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:
@@ -175,7 +185,8 @@ def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluatio
     waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
     if not waiting:
         return AddUp(evaluation)
-    if whole and cannot_win(rule, current, candidate, _begun({**before, **here}), evaluation.items, run.worth):
+    so_far = _begun({**before, **here})
+    if whole and cannot_win(rule, current, candidate, so_far, evaluation.items, run.worth, known_of(state, run)):
         return AddUp(evolve(evaluation, stopped=True))
     return Rollouts(tuple(units_of(state, evaluation, waiting)))
 
@@ -244,6 +255,7 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         current_draws=seen.current_draws,
         error=seen.error,
         exact=ruling.exact,
+        again=ruling.again,
     )
 
 

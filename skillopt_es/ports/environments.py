@@ -78,7 +78,7 @@ class Episode:
 @frozen
 class Splits:
     """
-    The items of a run, in file order, and notes about the data worth keeping.
+    The items of a run, in file order, and notes about the data worth keeping; `told` says how they were read.
 
     `untrusted` are the ids of items whose own text nobody vouches for. `inputs` are digests of what is asked, by id:
     two items with the same one are the same task under two names.
@@ -91,6 +91,7 @@ class Splits:
     notes: tuple[str, ...] = ()
     untrusted: frozenset[str] = frozenset()
     inputs: Mapping[str, str] = field(factory=dict)
+    told: tuple[str, ...] = ()
 
 
 class AskOptions(TypedDict, total=False):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
+
+from attrs import frozen
 
 from skillopt_es.audit.headlines import Difference, Headlines
 from skillopt_es.counting import counted
@@ -25,6 +28,33 @@ def said(found: Headlines) -> Iterator[str]:
     if found.accepted:
         yield _accepted(found)
     yield from _missing(found)
+
+
+@frozen
+class Answer:
+    """Whether the best skill is better than the first one: in a word, in a sentence, and what that rests on."""
+
+    kind: Literal["better", "worse", "noise", "unknown", "same"]
+    words: str
+    why: str = ""
+
+
+def answer(found: Headlines) -> Answer | None:
+    """The answer by the test items, which chose no skill; None where nothing was measured on them."""
+    tested = next((each for each in found.differences if each.split == "test" and "best" in each.after.names), None)
+    if tested is None:
+        names = [each.names for each in found.scores if each.split == "test"]
+        if not any("best" in each and "initial" in each for each in names):
+            return None
+        return Answer("same", "The best skill is the one that the run began with.", "Nothing better was found.")
+    pair, why = tested.paired, _difference(tested, found.judged)
+    if pair is None or pair.within_noise is None:
+        return Answer("unknown", "Whether the best skill is better than the first one cannot be told.", why)
+    if pair.within_noise:
+        return Answer("noise", "The best skill cannot be told from the first one.", why)
+    if tested.change > 0:
+        return Answer("better", "The best skill is better than the first one.", why)
+    return Answer("worse", "The best skill is worse than the first one.", why)
 
 
 def _difference(each: Difference, judged: int) -> str:

@@ -50,7 +50,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
 from skillopt_es.events.values import DRAWS_ONCE, EVEN, Failed, GateVerdict, Measured, Order, Outcome, Rewrite, Score
-from skillopt_es.gate.rules import REASONS
+from skillopt_es.gate.comparing import REASONS
 from skillopt_es.presenting.certificates import wager_words
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words

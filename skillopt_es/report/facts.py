@@ -118,9 +118,9 @@ class _Story:
 
 Depth = Literal["glance", "times", "scores", "items", "story", "skill", "whole"]
 """
-How far a run is read: where it stands and its curve; that, and where its time went, or its verdicts with the results
-that scores are made of, or the results of all items; its steps with what led to them; that, and who wrote its lines;
-everything.
+How far a run is read: where it stands, its curve and its tests; that, and where its time went, or its verdicts with
+the results that scores are made of, or the results of all items; its steps with what led to them; that, and who wrote
+its lines; everything.
 """
 
 _GLANCE = {*OVERVIEW, *TYPES, *SESSIONS}
@@ -136,6 +136,7 @@ _READ: Mapping[Depth, Collection[str]] = {
 }
 _RESULTS: Mapping[Depth, tuple[Purpose, ...]] = {"scores": ("selection", "test"), "items": (), "whole": ()}
 """Which results are read, all where none is named: then each one's hash is checked."""
+_TESTED: tuple[Purpose, ...] = ("test",)
 _TIMED = ("times", "story", "whole")
 _TOLD = ("scores", "story", "skill", "whole")  # with the chains of their steps
 _WRITTEN = ("skill", "whole")
@@ -180,7 +181,7 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         ends=epoch_ends(story.of(END_TYPES)) if deep else {},
         skills=_skills(story.of(SKILL_TYPES)),
         scored=tuple(_scored(story.of(("SkillScored",)))),
-        results=story.results,
+        results=_tests(reading) if depth == "glance" and summary.tests else story.results,
         blame=found,
         line_usage=by_slot or {},
         spent=spent,
@@ -189,6 +190,11 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         untrusted=untrusted_attempts(untrusted),
         folder=skill_table(reading.read(types=TABLE_TYPES)) if of_folder else None,
     )
+
+
+def _tests(reading: Reading) -> ItemResults:
+    """What came of the test items, which few events say."""
+    return item_results(reading.results(_TESTED))
 
 
 def _tried(read: Callable[[], T], what: str, problems: list[str]) -> T | None:

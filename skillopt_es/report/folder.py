@@ -6,7 +6,7 @@ from skillopt_es.audit.skill_table import SkillRow, SkillTable, Tally
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Child, Html, note, row, score, section, table
 
-_SKILLS = [("skill", False), ("opened", True), ("passed", True), ("passed it by", True), ("passed", True),
+_SKILLS = [("skill", False), ("opened", True), ("of them passed", True), ("missed", True), ("of them passed", True),
            ("precision", True), ("recall", True), ("listed", True), ("text", True), ("changes", False),
            ("came from", False)]  # fmt: skip
 _KINDS = [("kind of task", False), ("attempts", True), ("opened, and how many of them passed", False)]
@@ -20,7 +20,7 @@ def folder_section(facts: Facts) -> Html | None:
     words = (
         f"From training attempts alone. Names and descriptions have {found.listed:,} characters together. Precision is "
         "the share of attempts that opened a skill whose kind of task mostly does; recall the share of such tasks that "
-        "opened it."
+        "opened it, and missed are those that did not."
     )
     skills = table("What each skill was good for", _SKILLS, [row(_name(each), _cells(each)) for each in found.rows])
     return section("The skills of the folder", note(words), skills, _routing(found), name="folder")

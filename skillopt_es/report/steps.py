@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from skillopt_es.counting import counted
@@ -16,7 +16,7 @@ from skillopt_es.projections.chains import Chain, EpochEnd
 from skillopt_es.projections.intervals import sign_test
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, badge, count, el, fold, join, note, score, section
+from skillopt_es.report.html import Child, Html, badge, count, el, fold, join, note, score, section
 from skillopt_es.runs.state_diff import skill_diff
 
 _MOST_ITEMS = 60
@@ -57,10 +57,18 @@ def _step(facts: Facts, line: StepLine) -> Html:
     return fold(head, el("div", *step_body(facts, line, chain), id=f"step-{line.step}", class_="body"))
 
 
-def step_body(facts: Facts, line: StepLine | None, chain: Chain | None) -> list[Html]:
+Items = Callable[[Sequence[str]], Child]
+"""How items are shown that turned."""
+
+
+def _plainly(items: Sequence[str]) -> Child:
+    return names(items, _MOST_ITEMS)
+
+
+def step_body(facts: Facts, line: StepLine | None, chain: Chain | None, items: Items = _plainly) -> list[Html]:
     """A step's numbers, if it is over, and what led to its end, as far as it is recorded."""
     numbers = [] if line is None else [_numbers(facts, line, chain)]
-    return [*numbers, *([] if chain is None else _story(facts, chain))]
+    return [*numbers, *([] if chain is None else _story(facts, chain, items))]
 
 
 def _open_step(facts: Facts, chain: Chain) -> Html:
@@ -72,7 +80,7 @@ def _head(name: str, verdict: Html, *facts: str) -> Html:
     return join([el("b", name), verdict, *(el("span", fact) for fact in facts if fact)])
 
 
-def _pairs(rows: Sequence[tuple[str, str]]) -> Html:
+def _pairs(rows: Sequence[tuple[str, Child]]) -> Html:
     return el("dl", *(el("div", el("dt", name), el("dd", said)) for name, said in rows if said), class_="facts")
 
 
@@ -82,7 +90,7 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
         f"{count(line.proposed)} proposed, {count(line.merged)} after merging, {count(line.chosen)} chosen, "
         f"{count(line.applied)} applied"
     )
-    rows = [("training", train), ("edits", proposals)]
+    rows: list[tuple[str, Child]] = [("training", train), ("edits", proposals)]
     if line.notes:
         rows.append(("reminder notes", counted(line.notes, "note")))
     if chain is not None and chain.verdict is not None:
@@ -108,11 +116,11 @@ def _gate(gate: GateVerdict) -> str:
     return f"{by} on {counted(gate.compared, 'item')}; {by_chance} if no other had been compared{same}"
 
 
-def _story(facts: Facts, chain: Chain) -> Iterator[Html]:
+def _story(facts: Facts, chain: Chain, items: Items) -> Iterator[Html]:
     yield from _seen(chain)
     yield from _edits(chain)
     if chain.verdict is not None:
-        yield from _turned(chain.verdict)
+        yield from _turned(chain.verdict, items)
     if chain.skipped is not None and chain.skipped.event.detail:
         yield note(said_of(chain.skipped.event))
     if chain.gap is not None:
@@ -176,11 +184,11 @@ def _chosen(chain: Chain, name: str) -> bool:
     return chain.ranked is not None and name in chain.ranked.event.chosen
 
 
-def _turned(gate: GateVerdict) -> Iterator[Html]:
-    rows = [(how, items) for how, items in (("won", gate.won), ("lost", gate.lost)) if items]
+def _turned(gate: GateVerdict, items: Items) -> Iterator[Html]:
+    rows = [(f"{how} {len(turned)}", turned) for how, turned in (("won", gate.won), ("lost", gate.lost)) if turned]
     if rows:
         yield el("h3", "Items that turned")
-        yield _pairs([(how, names(items, _MOST_ITEMS)) for how, items in rows])
+        yield _pairs([(how, items(turned)) for how, turned in rows])
 
 
 def _epoch(facts: Facts, line: EpochLine) -> Html | None:

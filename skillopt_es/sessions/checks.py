@@ -26,7 +26,7 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Episode, Item, Message, Splits, judge_calls
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import open_environment
-from skillopt_es.sessions.session import refusals, shared_notes, size_notes
+from skillopt_es.sessions.session import refusals, shared_notes, size_notes, usual_split
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.tasksets import alike
 
@@ -90,7 +90,10 @@ async def check_data(config: RunConfig, *, runs: Path, try_grader: bool) -> Asyn
     except SkillOptError as error:
         yield problem("data", error)
     else:
-        yield Check("data", "ok", f"{len(splits.train)} train, {len(splits.val)} val, {len(splits.test)} test items")
+        sizes = f"{len(splits.train)} train, {len(splits.val)} val, {len(splits.test)} test items"
+        yield Check("data", "ok", f"{sizes}{', as ' + usual if (usual := usual_split(config)) else ''}")
+        for said in splits.told:
+            yield Check("data", "ok", said)
         for note in splits.notes:
             yield Check("data", "warning", note, "change env.split_mode or the data, unless this is meant")
         for check in _check_beginning(config, splits):

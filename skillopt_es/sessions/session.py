@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, resume_overrides
 from skillopt_es.config.dotenv import dotenv_notes
+from skillopt_es.config.draft import DEFAULTS
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
@@ -62,6 +63,8 @@ async def start(config: RunConfig, folder: Path, session: Session, before: Befor
         first = evolve(first, worked=worked_of(data.environment), twins=_twins(data.splits))
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
+        for said in data_notes(config, data.splits):
+            session.note(said)
         async with (
             open_world(data, first.skill, folder, session) as world,
             closing(_new_writer(folder, session)) as writer,
@@ -217,7 +220,7 @@ def run_started(
         splits=split_ids(splits),
         steps_per_epoch=steps_per_epoch,
         total_steps=total_steps,
-        notes=(*notes, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
+        notes=(*notes, *splits.told, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
         guide=guide,
         program=program.name,
         prompts=LATEST,
@@ -320,6 +323,21 @@ def _another_size(config: RunConfig, size: int) -> Iterator[ConfigError]:
 def _fewer_than_released(config: RunConfig, size: int) -> bool:
     """Whether a file of the original names the size of a split that these items are not."""
     return config.released_size and config.train.train_size > size
+
+
+def data_notes(config: RunConfig, splits: Splits) -> Iterator[str]:
+    """What is good to know of a run's data before it begins: how they were read, and divided where nobody says how."""
+    yield from (*splits.told, *splits.notes, *shared_notes(splits))
+    if usual := usual_split(config):
+        sizes = f"{len(splits.train)} to train, {len(splits.val)} to validate, {len(splits.test)} to test"
+        yield f"the tasks are divided as {usual}: {sizes}"
+
+
+def usual_split(config: RunConfig) -> str:
+    """How tasks are divided where nobody says it; empty where somebody does."""
+    if config.env.split_mode != "ratio" or config.sources.get("env.split_ratio", DEFAULTS) != DEFAULTS:
+        return ""
+    return f"{config.env.split_ratio}, which is the default (env.split_ratio)"
 
 
 def size_notes(config: RunConfig, size: int) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ from skillopt_es.ui.item_pages import event_page, item_page, items_page
 from skillopt_es.ui.refused_page import refused_page, rule_asked
 from skillopt_es.ui.run_page import (
     LATEST,
+    answer_part,
     curve_part,
     events_page,
     latest_part,
@@ -164,13 +165,14 @@ class Pages:
         facts = self.facts(request, "glance")
         with Reading.of(folder) as reading:
             latest = list(reading.read(after=max(0, facts.read - LATEST), until=facts.read))
+        steering = steering_section(facts, self.visit(request), request.query_params.get("said", ""))
+        watched, told = (steering, latest_part(latest)), steps_part(facts)
         main = (
             part("head", run_head(facts, writer_words(folder))),
+            answer_part(facts, folder),
             now_part(facts, now_of(folder)),
             curve_part(facts),
-            steering_section(facts, self.visit(request), request.query_params.get("said", "")),
-            latest_part(latest),
-            steps_part(facts),
+            *((*watched, told) if facts.summary.completed is None else (told, *watched)),
         )
         return self.of_run(request, facts.name, "", *main, read=facts.read)
 

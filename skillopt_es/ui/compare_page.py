@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import fmean
 
@@ -16,9 +16,9 @@ from skillopt_es.presenting.claims import noise_words
 from skillopt_es.presenting.numbers import change
 from skillopt_es.presenting.sides import column
 from skillopt_es.presenting.words import listed
-from skillopt_es.projections.intervals import paired
+from skillopt_es.projections.intervals import paired, wilson
 from skillopt_es.projections.item_results import Results
-from skillopt_es.report.html import DASH, Child, Html, el, join, note, prose, row, section, table
+from skillopt_es.report.html import DASH, Child, Html, el, join, note, prose, row, score, section, table
 from skillopt_es.report.settings import shown
 from skillopt_es.runs.run_settings import Settings, shareable
 from skillopt_es.ui.overlay import AXES, overlay, usual_axis
@@ -70,9 +70,9 @@ def compare_page(names: Sequence[str], found: Sequence[Compared], query: Mapping
     which = "current" if query.get("which") == "current" else "best"
     parts: list[Child] = [
         _differences(found),
+        _tests(found),
         _curves(found, over, which),
         _outcomes(found),
-        section("Test items, in pairs", *_pairs(found), name="pairs"),
     ]
     title = el("h1", "Compare ", join([listed(chosen)]))
     return [title, el("details", el("summary", "Other runs"), form), part("compared", *parts)]
@@ -128,7 +128,7 @@ def _curves(found: Sequence[Compared], over: str, which: str) -> Html:
     )
     said = note(
         "Scores on validation items, which chose these skills: they flatter them. The numbers at which two runs differ "
-        "by more than chance are those of the test items below."
+        "by more than chance are those of the test items above."
     )
     return section("Score over what was used", form, overlay([each.curve for each in found], over, which), said,
                    name="curves")  # fmt: skip
@@ -149,17 +149,30 @@ def _outcomes(found: Sequence[Compared]) -> Html:
     return section("Outcomes", table("Runs side by side", headers, rows), rules, links, name="outcomes")
 
 
-def _pairs(found: Sequence[Compared]) -> Iterator[Html]:
-    """Each further run's best skill against the first one's, by the test items that both were measured on."""
-    first, *others = found
-    if not others:
-        yield note("There is nothing to compare it with.")
-    for other in others:
-        pair = paired(first.tested, other.tested, other.types)
-        lead = f"{other.name} against {first.name}"
-        if pair is None:
-            yield el("p", f"{lead}: no test item was measured under both best skills.")
-            continue
-        turned = f"{len(pair.won)} won and {len(pair.lost)} lost of {counted(pair.items, 'item')}"
-        by = change((len(pair.won) - len(pair.lost)) / pair.items)
-        yield el("p", prose(f"{lead}: {turned}, {by} in items: {noise_words(pair)}."))
+def _tests(found: Sequence[Compared]) -> Html:
+    """Each run's best skill on the test items, and each further one against the first run's, by the items of both."""
+    first = found[0]
+    rows = [row(each.name, [*_score_cells(each), (_against(first, each), False)]) for each in found]
+    headers = [("best skill of", False), ("test", True), ("95 % interval", True), (f"against {first.name}", False)]
+    others = note(f"The first run is the one that the others are set against: {first.name}.") if found[1:] else None
+    body = table("On test items, which chose none of them", headers, rows, kind="tests")
+    return section("Which is best", body, others, name="pairs")
+
+
+def _score_cells(each: Compared) -> list[tuple[Child, bool]]:
+    tested = each.side.test_best
+    if tested is None or not tested.measured:
+        return [(DASH, True), (DASH, True)]
+    reach = wilson(tested.hard, tested.measured)
+    return [(score(tested.hard), True), (DASH if reach is None else f"{reach.low:.3f} to {reach.high:.3f}", True)]
+
+
+def _against(first: Compared, other: Compared) -> Child:
+    if other is first:
+        return DASH
+    pair = paired(first.tested, other.tested, other.types)
+    if pair is None:
+        return "no test item was measured under both"
+    turned = f"{len(pair.won)} won and {len(pair.lost)} lost of {counted(pair.items, 'item')}"
+    by = change((len(pair.won) - len(pair.lost)) / pair.items)
+    return prose(f"{by}, {turned}: {noise_words(pair)}")

@@ -120,6 +120,7 @@ def _attempts(history: ItemHistory, run: str, chosen: Sequence[int]) -> Html:
         *hidden({"item": history.item}),
         table(f"{counted(len(history.results), 'attempt')}", headers, rows),
         note(f"The first {left:,} are left out.") if left else None,
+        note("`e2/s5/gate`: the gate of step 5, in epoch 2; `b0`: a batch of training; `slow`: the end of an epoch."),
         el("button", "Show two side by side", type="submit"),
         method="get",
     )

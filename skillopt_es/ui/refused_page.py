@@ -10,10 +10,10 @@ from skillopt_es.audit.regated import Regated, Verdict
 from skillopt_es.config import EvaluationConfig
 from skillopt_es.counting import counted
 from skillopt_es.events.values import GateRule
-from skillopt_es.presenting.words import names, proposal_words
+from skillopt_es.presenting.words import proposal_words
 from skillopt_es.projections.not_taken import NotTaken, Refused
 from skillopt_es.report.html import DASH, Child, Html, badge, el, note, row, score, section, table
-from skillopt_es.ui.shell import choice, link, part
+from skillopt_es.ui.shell import choice, items_links, link, part
 
 _MOST = 400
 _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
@@ -65,7 +65,10 @@ def _other_rule(run: str, rule: EvaluationConfig, query: Mapping[str, str], foun
         said = [el("p", found, class_="problem", role="alert")]
     elif found is not None:
         said = list(_regated(run, found))
-    lead = note("From the recorded results; nobody is asked. Up to the first verdict that changes this is exact.")
+    lead = note(
+        "From the recorded results; nobody is asked. Up to the first verdict that changes this is exact. Draws count "
+        "with the rules confirm and paired, standard errors with paired, the share of soft with the metric mixed."
+    )
     return section("Another rule", lead, form, part("other-rule", *said), name="rule")
 
 
@@ -99,7 +102,11 @@ def _list(run: str, rows: Sequence[NotTaken]) -> Html:
     said = note(", ".join(f"{count} {reason}" for reason, count in counts.most_common()) or "Nothing was refused.")
     headers = [("where", False), ("why", False), ("what", False), ("evidence", False)]
     shown = [_row(run, each) for each in reversed(rows[-_MOST:])]
-    body = table(f"{counted(len(rows), 'thing')} not taken, the last first", headers, shown) if rows else None
+    body = (
+        table(f"{counted(len(rows), 'thing')} not taken, the last first", headers, shown, kind="refused")
+        if rows
+        else None
+    )
     more = note(f"The first {len(rows) - _MOST:,} are left out.") if len(rows) > _MOST else None
     return section("Not taken", part("refused", said, body, more), name="not-taken")
 
@@ -112,4 +119,4 @@ def _row(run: str, each: NotTaken) -> Html:
     )
     what = proposal_words(each.proposal) if each.proposal is not None else each.text or each.kind
     why = el("span", el("b", each.reason.replace("_", " ")), f" {each.detail}" if each.detail else "")
-    return row(where, [(why, False), (what, False), (names(each.items) if each.items else DASH, False)])
+    return row(where, [(why, False), (what, False), (items_links(run, each.items) if each.items else DASH, False)])

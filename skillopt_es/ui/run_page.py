@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from skillopt_es.audit.headlines import Headline
 from skillopt_es.counting import counted
 from skillopt_es.engine.in_flight import Left
 from skillopt_es.events.catalog import Recorded
+from skillopt_es.presenting.claims import Answer, answer
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Html, badge, count, el, moment, note, prose, row, score, section, table
+from skillopt_es.report.page import headlines_of
+from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.now import Now
 from skillopt_es.ui.shell import link, part, problem, status_badge, tile
 
@@ -49,13 +54,56 @@ def run_head(facts: Facts, writer: str) -> Html:
     )
 
 
+_TONES = {"better": "good", "worse": "bad", "noise": "idle", "unknown": "idle", "same": "idle"}
+
+
+def answer_part(facts: Facts, folder: Path) -> Html:
+    """Whether the skill is worth taking, as far as anything was measured that did not choose it; and how to take it."""
+    found = None if facts.summary.is_evaluation else answer(headlines_of(facts))
+    if found is None and facts.summary.completed is not None and not facts.summary.is_evaluation:
+        found = Answer("unknown", "Whether the best skill is better on other items is not known.", _UNTESTED)
+    if found is None:
+        return part("answer")
+    out = "SKILL.md" if facts.started is None or not facts.started.skill.is_folder else "skills/"
+    takes = el(
+        "p",
+        link("The skill", "run", facts.name, "skill"),
+        link("All scores", "run", facts.name, "scores"),
+        el("span", "Take it with ", el("code", f"skillopt-es export {facts.name} {out}{dir_option(folder.parent)}")),
+        class_="links",
+    )
+    said = el("p", el("b", found.words), f" {found.why}")
+    return part("answer", el("div", said, takes, class_=f"answer {_TONES[found.kind]}"))
+
+
+_UNTESTED = "Nothing was measured on test items, and its score on validation items flatters it: they chose it."
+
+
+def _scores(facts: Facts) -> Iterator[Html]:
+    """The first and the best skill on the test items; of an evaluation its skill, on each split."""
+    found = headlines_of(facts).scores
+    if facts.summary.is_evaluation:
+        yield from (tile(each.split, score(each.hard), _reach(each)) for each in found)
+        return
+    tests = {name: each for each in found if each.split == "test" for name in each.names}
+    best, first = tests.get("best"), tests.get("initial")
+    if best is not None and (first is None or first is best):
+        yield tile("test", score(best.hard), _reach(best))
+    elif best is not None and first is not None:
+        yield tile("test, first → best", f"{score(first.hard)} → {score(best.hard)}", _reach(best))
+    summary = facts.summary
+    yield tile("current on validation", score(summary.current.value), live="current")
+    yield tile("best on validation", score(summary.best.value), live="best")
+
+
+def _reach(each: Headline) -> str:
+    interval = "" if each.interval is None else f"95 %: {each.interval.low:.3f} to {each.interval.high:.3f}, "
+    return f"{interval}{'' if each.items is None else counted(each.items, 'item')}"
+
+
 def now_part(facts: Facts, now: Now | None) -> Html:
     """The numbers that people watch; of a run at work, those of its own terminal."""
-    summary = facts.summary
-    tiles = [
-        tile("current on validation", score(summary.current.value), live="current"),
-        tile("best on validation", score(summary.best.value), live="best"),
-    ]
+    tiles = list(_scores(facts))
     if now is not None:
         waits = f"{counted(now.waiting, 'call')} waiting, {now.failed:,} failed"
         tiles += [
@@ -122,7 +170,8 @@ def curve_part(facts: Facts) -> Html:
 def latest_part(records: Sequence[Recorded]) -> Html:
     """What happened last, the newest first; an open page adds to it."""
     rows = [happening(recorded) for recorded in reversed(records)]
-    body = el("ol", *rows, id="happened", class_="happened", data_most=4 * LATEST)
+    body = el("ol", *rows, id="happened", class_="happened", data_most=4 * LATEST, tabindex=0,
+              aria_labelledby="latest-title")  # fmt: skip
     return el("section", el("h2", "What happened last", id="latest-title"), body, aria_labelledby="latest-title")
 
 

@@ -10,7 +10,7 @@ from attrs import frozen
 from skillopt_es.counting import counted
 from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lines import EvaluationLine
-from skillopt_es.report.html import DASH, Html, count, el, note, row, score, table
+from skillopt_es.report.html import DASH, Html, count, el, join, note, row, score, table
 from skillopt_es.runs.folders import writer_words
 from skillopt_es.runs.overview import Overview, Unreadable
 from skillopt_es.ui.shell import choice, link, part, sparkline, status_badge
@@ -73,7 +73,8 @@ def _tables(found: Sequence[Overview | Unreadable], shown: Sequence[Overview | U
         tables = [_table(task or "no task is recorded", list(rows)) for task, rows in groupby(by_task, key=_task)]
     else:
         tables = [_table("Runs", shown)]
-    return [*tables, *([said] if said else [])]
+    compare = el("p", el("button", "Compare the marked runs", type="submit")) if len(found) > 1 else None
+    return [el("form", *tables, said, compare, method="get", action="/compare")]
 
 
 def _form(found: Sequence[Overview | Unreadable], asked: Asked) -> Html:
@@ -145,15 +146,24 @@ _ORDER: Mapping[str, Callable[[Overview | Unreadable], tuple[object, ...]]] = {
 }
 
 
+def _first_tested(each: Overview) -> EvaluationLine | None:
+    """The first skill on the test items, where it is not the best one."""
+    first, best = each.summary.initial, each.summary.best.skill
+    if first == best:
+        return None
+    return next((line for line in each.summary.tests if line.skill == first and line.score.measured), None)
+
+
 def _table(caption: str, shown: Sequence[Overview | Unreadable]) -> Html:
-    headers = [("run", False), ("state", False), ("step", True), ("best on validation", True), ("curve", False),
-               ("best on test", True), ("95 % interval", True), ("calls", True), ("cost", True),
+    headers = [("run", False), ("state", False), ("test, first → best", True), ("95 % interval", True),
+               ("best on validation", True), ("curve", False), ("step", True), ("calls", True), ("cost", True),
                ("last written (UTC)", False)]  # fmt: skip
     return table(caption, headers, [_row(each) for each in shown], kind="runs")
 
 
 def _row(each: Overview | Unreadable) -> Html:
-    name = link(each.folder.name, "run", each.folder.name)
+    mark = el("input", type="checkbox", name="run", value=each.folder.name, aria_label=f"mark {each.folder.name}")
+    name = join([mark, " ", link(each.folder.name, "run", each.folder.name)])
     if isinstance(each, Unreadable):
         cell = el("td", status_badge("unreadable", damaged=False), el("small", f" {each.why}"), colspan=9)
         return el("tr", el("th", name, scope="row"), cell)
@@ -164,16 +174,23 @@ def _row(each: Overview | Unreadable) -> Html:
     spark = sparkline(each.bests, f"The best of {each.folder.name} by step")
     cells: list[tuple[Html | str | None, bool]] = [
         (_where_it_stands(each), False),
-        (step, True),
+        (_tests(each, tested), True),
+        (_interval(interval), True),
         (score(summary.best.value), True),
         (spark, False),
-        (DASH if tested is None else score(tested.score.hard), True),
-        (_interval(interval), True),
+        (step, True),
         (DASH if summary.imported is not None else count(each.calls), True),
         (DASH if each.cost is None else f"{each.currency} {each.cost:.4f}{'' if each.cost_is_whole else '+'}", True),
         (each.written[:16].replace("T", " "), False),
     ]
     return row(name, cells)
+
+
+def _tests(each: Overview, tested: EvaluationLine | None) -> str:
+    if tested is None:
+        return DASH
+    first = _first_tested(each)
+    return score(tested.score.hard) if first is None else f"{score(first.score.hard)} → {score(tested.score.hard)}"
 
 
 def _where_it_stands(each: Overview) -> Html:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 from attrs import frozen
 from starlette.responses import HTMLResponse
 
 from skillopt_es.presenting.words import status_words
-from skillopt_es.report.html import Child, Html, el, number
+from skillopt_es.report.html import Child, Html, el, join, number
 from skillopt_es.version import software_version
 
+_MOST_ITEMS = 60
 STATUS = {"completed": "good", "scored": "good", "running": "info", "paused": "bad", "stopped": "bad", "new": "idle"}
 
 _OF_RUN = {
@@ -145,3 +146,10 @@ def sparkline(values: Iterable[float | None], label: str) -> Html | None:
 def problem(*lines: Child) -> Html:
     """What is wrong, where it must be seen."""
     return el("div", *(el("p", line) for line in lines), class_="problem", role="alert")
+
+
+def items_links(run: str, items: Sequence[str]) -> Html:
+    """Items with links to their pages."""
+    shown = [link(item, "run", run, "item", item=item) for item in items[:_MOST_ITEMS]]
+    more = f" and {len(items) - _MOST_ITEMS} more" if len(items) > _MOST_ITEMS else ""
+    return el("span", *(join([each, " "]) for each in shown), more, class_="items")

@@ -23,11 +23,13 @@ def skill_page(facts: Facts, query: Mapping[str, str]) -> list[Html]:
             return address("run", facts.name, "step", maker.step)
         return "" if maker.epoch is None else address("run", facts.name, "epoch", maker.epoch)
 
+    asked = "to" in query
     parts = [
         el("h1", "Skill of ", link(facts.name, "run", facts.name)),
         folder_section(facts),
-        _compared(facts, query),
+        *([_compared(facts, query)] if asked else []),
         skill_section(facts, leads) or note("The log has no skill yet."),
+        *([] if asked else [_compared(facts, query)]),
         tree_section(facts),
     ]
     return [part("skill-page", *parts)]

@@ -40,15 +40,23 @@ def steering_section(facts: Facts, visit: Visit, said: str) -> Html | None:
         return None
     answer = el("p", said, class_="done", role="status") if said else None
     orders = el("ul", *given) if given else None
-    return section("Steering", answer, part("steered", orders, *forms), name="steering")
+    title = "Steering" if facts.summary.completed is None and facts.status != "scored" else "Going on from here"
+    return section(title, answer, part("steered", orders, *forms), name="steering")
 
 
 def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
     assert facts.started is not None
     heeds = program_of(facts.started).heeds
-    if facts.status in ("paused", "stopped"):
+    if facts.problems:
+        yield note(
+            f"A damaged log is not written to. `skillopt-es verify {facts.name}` says how far it can be trusted, and a "
+            f"fork goes on from a moment before the damage."
+        )
+    if facts.problems or facts.status == "scored":
+        heeds = frozenset()
+    elif facts.status in ("paused", "stopped"):
         yield _form(facts, visit, "resume", "Resume")
-    if facts.summary.completed is None and facts.summary.imported is None:
+    if heeds and facts.summary.completed is None and facts.summary.imported is None:
         plain = {order: words for order, words in _PLAIN.items() if order in heeds}
         texts = {order: words for order, words in _TEXTS.items() if order in heeds}
         if facts.status != "running":
@@ -60,7 +68,8 @@ def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
         yield el("div", *made, class_="orders")
     if "fork" not in program_of(facts.started).refuses:
         yield _fork(facts, visit)
-    yield el("p", link("Start again with these settings", "start", config=f"again: {facts.name}"))
+    if "start" not in program_of(facts.started).refuses:
+        yield el("p", link("Start again with these settings", "start", config=f"again: {facts.name}"))
 
 
 def _order(facts: Facts, visit: Visit, order: Order, words: str, *, hint: str = "", limits: bool = False) -> Html:

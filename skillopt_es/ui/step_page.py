@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
@@ -16,10 +16,9 @@ from skillopt_es.projections.state import proposals_in
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Child, Html, badge, el, fold, join, note, row, section, table
 from skillopt_es.report.steps import epoch_body, step_body
-from skillopt_es.ui.shell import link, part
+from skillopt_es.ui.shell import items_links, link, part
 
 _MOST = 150
-_MOST_ITEMS = 60
 
 
 def step_page(facts: Facts, number: int) -> list[Html]:
@@ -31,11 +30,17 @@ def step_page(facts: Facts, number: int) -> list[Html]:
     verdict = badge(line.verdict if line is not None else "")
     parts: list[Child] = [
         el("h1", f"Step {number} of ", link(facts.name, "run", facts.name), " ", verdict),
+        el("p", in_words(chain.gated.event), class_="lead") if chain is not None and chain.gated is not None else None,
         el("p", *_neighbours(facts, number), class_="links"),
-        el("section", el("h2", "In short"), *step_body(facts, line, chain), class_="body flat"),
+        el(
+            "section",
+            el("h2", "In short"),
+            *step_body(facts, line, chain, lambda items: items_links(facts.name, items)),
+            class_="body flat",
+        ),
     ]
     if chain is not None:
-        parts += [_turned(facts, chain), *_story(facts, chain)]
+        parts += _story(facts, chain)
     return [part("step", *parts)]
 
 
@@ -51,26 +56,6 @@ def _neighbours(facts: Facts, number: int) -> Iterator[Html]:
     for other, words in ((number - 1, "The step before"), (number + 1, "The next step")):
         if other in known:
             yield link(words, "run", facts.name, "step", other)
-
-
-def _turned(facts: Facts, chain: Chain) -> Html | None:
-    """The items that turned, each with its page."""
-    gate = chain.verdict
-    if gate is None or not (gate.won or gate.lost):
-        return None
-    parts = [
-        el("p", el("b", f"{how} ({len(items)}) "), items_links(facts.name, items))
-        for how, items in (("Won", gate.won), ("Lost", gate.lost))
-        if items
-    ]
-    return section("Items that turned", *parts, name="turned")
-
-
-def items_links(run: str, items: Sequence[str]) -> Html:
-    """Items with links to their pages."""
-    shown = [link(item, "run", run, "item", item=item) for item in items[:_MOST_ITEMS]]
-    more = f" and {len(items) - _MOST_ITEMS} more" if len(items) > _MOST_ITEMS else ""
-    return el("span", *(join([each, " "]) for each in shown), more, class_="items")
 
 
 def _story(facts: Facts, chain: Chain) -> Iterator[Html]:
@@ -89,8 +74,6 @@ def _story(facts: Facts, chain: Chain) -> Iterator[Html]:
     if notes:
         lines = [el("li", el("b", each.reason.replace("_", " ")), f": “{each.note}” ({each.detail})") for each in notes]
         yield section("Reminder notes", el("ul", *lines), name="notes")
-    if chain.gated is not None:
-        yield section("The verdict", el("p", in_words(chain.gated.event)), name="verdict")
 
 
 def _made(facts: Facts, chain: Chain, name: str, made: Seen[PatchProposed] | Seen[PatchesMerged]) -> Html:
@@ -98,13 +81,15 @@ def _made(facts: Facts, chain: Chain, name: str, made: Seen[PatchProposed] | See
     event = made.event
     proposals = proposals_in(event)
     said = [el("blockquote", event.reasoning)] if event.reasoning else []
-    head: list[Child] = [el("b", name.rpartition("/")[2]), el("span", counted(len(proposals), "proposal"))]
+    head: list[Child] = [el("b", name.rpartition("/")[2])]
     if isinstance(event, PatchProposed):
-        head.append(el("span", f"{event.result}, {counted(len(event.items), event.kind)}"))
+        came = counted(len(proposals), "proposal") if proposals else event.result.replace("_", " ")
+        head.append(el("span", f"{came} from {counted(len(event.items), event.kind)}"))
         said.append(el("p", "Saw ", items_links(facts.name, event.items)))
         if event.note:
             said.append(note(event.note))
     else:
+        head.append(el("span", counted(len(proposals), "proposal")))
         said.append(note(f"From {', '.join(event.inputs)}." + (f" {event.fallback}" if event.fallback else "")))
     rows = [
         el("li", proposal_words(each), *(el("small", f" {fate_words(fate)}") for fate in fates_of(chain, each.id)))

@@ -20,15 +20,25 @@ function later(action, wait) {
 
 // --- a fresh look: the parts of the page are exchanged for those of the same page as it is now
 
+const SHARE = 4; // a look that took a second is not followed by another for four: training must not wait for a page
 let looking = false;
 let again = false;
+let took = 0;
+let due = 0;
+
+function lookSoon() {
+  due ||= setTimeout(look, Math.max(WAIT, SHARE * took));
+}
 
 async function look() {
+  clearTimeout(due);
+  due = 0;
   if (looking) {
     again = true;
     return;
   }
   looking = true;
+  const began = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (answer.ok) exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -36,9 +46,10 @@ async function look() {
     say("connection lost", "lost");
   } finally {
     looking = false;
+    took = performance.now() - began;
     if (again) {
       again = false;
-      setTimeout(look, WAIT);
+      lookSoon();
     }
   }
 }
@@ -48,20 +59,25 @@ function exchange(fresh) {
     const now = fresh.getElementById(old.id);
     if (!now || now.innerHTML === old.innerHTML || old.contains(document.activeElement) && isField(document.activeElement)) continue;
     const open = new Set([...old.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
-    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const focused = old.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+    const marked = new Map([...old.querySelectorAll("input[type=checkbox]")].map((each) => [nameOf(each), each.checked]));
     old.replaceChildren(...now.childNodes);
+    for (const box of old.querySelectorAll("input[type=checkbox]")) box.checked = marked.get(nameOf(box)) ?? box.checked;
     for (const summary of old.querySelectorAll("details > summary")) {
       if (open.has(summary.textContent)) summary.parentElement.open = true;
     }
-    if (focused) [...old.querySelectorAll("a[href]")].find((each) => each.getAttribute("href") === focused)?.focus();
+    if (focused) [...old.querySelectorAll("a[href], input")].find((each) => nameOf(each) === focused)?.focus();
   }
 }
 
-function isField(element) {
-  return ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
+// What tells a link or a box from the others of a part.
+function nameOf(element) {
+  return element.getAttribute("href") ?? `${element.name}=${element.value}`;
 }
 
-const lookSoon = later(look, WAIT);
+function isField(element) {
+  return ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName) && element.type !== "checkbox";
+}
 
 // --- what happens: each event once, in order, by its number
 

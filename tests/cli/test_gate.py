@@ -48,7 +48,7 @@ def test_what_was_drawn_again_tells_how_items_flip(confirmed: Path, cli: Cli) ->
     assert 0.02 < told["flip_rate"] < 0.5
     own, *others = told["rules"]
     assert (own["own"], own["evaluation.gate_rule"], own["evaluation.gate_draws"]) == (True, "confirm", 2)
-    assert {rule["evaluation.gate_rule"] for rule in others} == {"strict", "paired"}
+    assert {rule["evaluation.gate_rule"] for rule in others} == {"strict", "paired", "lasting"}
     strictest = next(rule for rule in others if rule["evaluation.gate_rule"] == "strict")
     assert own["null_accepts"] < strictest["null_accepts"]
     assert len(told["items"]) == 20

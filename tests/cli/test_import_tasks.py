@@ -68,3 +68,23 @@ def test_doctor_finds_tasks_in_two_splits_that_ask_nearly_the_same(source: Path,
     found = [check["message"] for check in cli("doctor", "config.yaml", "--json").json["checks"]]
     said = "nearly the same is asked in two splits by 2 pairs of tasks: first, 0 (train) and 1 (val, 95%)"
     assert said in found
+
+
+def test_a_table_is_trained_on_directly_and_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    """How it was read, and how its tasks are divided where nobody says it."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"What is {number}+9?,{number + 9}" for number in range(10)]
+    Path("q.csv").write_text("\n".join(("frage,answer", *rows)), encoding="utf-8")
+    Path("config.yaml").write_text(
+        "model: {backend: simulated, optimizer: o, target: t}\n"
+        "env: {data_path: q.csv, input_field: frage}\n"
+        "train: {num_epochs: 1}\n",
+        encoding="utf-8",
+    )
+    told = cli("run", "config.yaml").err
+    assert "note: q.csv: input from frage, expected from answer" in told
+    assert "divided as 2:1:7, which is the default (env.split_ratio): 2 to train, 1 to validate, 7 to test" in told
+    said = cli("run", "config.yaml", "--set", "env.split_ratio=1:1:1").err
+    assert "divided" not in said
+    doctor = cli("doctor", "config.yaml").out
+    assert "2 train, 1 val, 7 test items, as 2:1:7, which is the default (env.split_ratio)" in doctor

@@ -131,6 +131,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "current_draws": 1,
         "error": None,
         "exact": True,
+        "again": (),
         "preferred": None,
     },
     "Score": {"unmeasured": 0},

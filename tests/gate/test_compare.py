@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Measured, Score
+from skillopt_es.gate.comparing import Comparison, compare, mean_over
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.rules import Comparison, compare, mean_over
 
 
 def soft(hard: float, soft: float) -> float:

@@ -9,9 +9,9 @@ from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_
 from skillopt_es.engine.tasks import AddUp, Contest, Rollouts, RunData, Task, draw_seed
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
-from skillopt_es.gate.rules import MoreDraws, Ruling
+from skillopt_es.gate.comparing import MoreDraws, Ruling
 from skillopt_es.gate.verdicts import draw_task, judged, known_of, leads
-from skillopt_es.projections.state import AnyState, Drawn, Measurement, Partial, RunState, Standing
+from skillopt_es.projections.state import ENOUGH_REPEATS, AnyState, Drawn, Measurement, Partial, RunState, Standing
 
 ITEMS = ("v0", "v1", "v2", "v3")
 CONTEST = Contest(
@@ -248,8 +248,41 @@ def test_sums_do_not_depend_on_the_order_of_what_was_recorded(run_of: RunOf) -> 
     assert found.comparison.items == ITEMS
 
 
-def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict() -> None:
+def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict(run_of: RunOf) -> None:
     """Families of items that have types, and what flipped so far."""
     types = {"v0": "fern", "v1": "fern", "v2": "moss"}
-    known = known_of(RunState(types=types, flipped=frozenset({"v1"})))
+    known = known_of(RunState(types=types, flipped=frozenset({"v1"})), run_of())
     assert (known.families, known.flipped) == (types, {"v1"})
+
+
+def test_a_target_never_varies_when_enough_came_out_the_same_twice(run_of: RunOf) -> None:
+    """One result that did not is enough to the contrary."""
+    run = run_of("evaluation.gate_rule=lasting")
+    state = state_of({})
+    state = evolve(state, started=run.started, repeated=ENOUGH_REPEATS)
+    assert known_of(state, run).steady
+    assert not known_of(evolve(state, repeated=ENOUGH_REPEATS - 1), run).steady
+    assert not known_of(evolve(state, flipped=frozenset({"v1"})), run).steady
+
+
+def test_a_draw_of_what_turned_is_of_these_items_alone(run_of: RunOf) -> None:
+    """Of both texts; what is not drawn again counts as it did in the text's own first draw."""
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=lasting", "evaluation.gate_draws=3", *WAVES)
+    state = state_of({"current": measured("0011"), "candidate": measured("1110", place="e1/s2/gate")})
+    state = evolve(state, started=run.started)
+    assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=2, items=("v0", "v1", "v3"))
+    expected = [(place, item) for place in ("e1/s2/gate/d2", "e1/s2/current/d2") for item in ("v0", "v1", "v3")]
+    assert [(place, item) for place, item, _, _ in units(draw_task(state, run, CONTEST))] == expected
+    done = {place: rows(dict.fromkeys(("v0", "v1", "v3"), "1"), place) for place, _ in expected}
+    task = draw_task(evolve(state, rollouts=done), run, CONTEST)
+    assert isinstance(task, AddUp)
+    assert (task.evaluation.carried, task.evaluation.carried_from) == (("v2",), CANDIDATE.hash)
+
+
+def test_a_draw_of_what_turned_is_none_by_a_rule_that_draws_all(run_of: RunOf) -> None:
+    """What was not drawn again would count twice."""
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=confirm")
+    known = measured("0011", "0011", place="e1/s2/current")
+    known = evolve(known, drawn=(known.drawn[0], evolve(known.drawn[1], in_part=True)))
+    state = state_of({"current": known, "candidate": measured("1111", place="e1/s2/gate")})
+    assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=2)

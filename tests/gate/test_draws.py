@@ -58,6 +58,19 @@ RULES = {
         "evaluation.early_stop=exact",
         "evaluation.early_stop_wave=4",
     ),
+    "lasting": ("evaluation.gate_rule=lasting", "evaluation.gate_draws=3"),
+    "lasting, early, told": (
+        "evaluation.gate_rule=lasting",
+        "evaluation.gate_draws=4",
+        "evaluation.early_stop=exact",
+        "evaluation.early_stop_wave=3",
+        "evaluation.fresh_score=true",
+    ),
+    "no lasting loss": (
+        "evaluation.gate_rule=no_lasting_loss",
+        "evaluation.gate_draws=4",
+        "evaluation.early_stop=exact",
+    ),
     "mixed, early": (
         "evaluation.gate_metric=mixed",
         "evaluation.use_semantic_density=true",
@@ -82,6 +95,10 @@ def verdicts(run: Path) -> list[CandidateGated]:
     return [event for event in events_of(run) if isinstance(event, CandidateGated)]
 
 
+def rollouts(run: Path) -> list[RolloutCompleted]:
+    return [event for event in events_of(run) if isinstance(event, RolloutCompleted)]
+
+
 def scores(run: Path) -> list[SkillScored]:
     return [event for event in events_of(run) if isinstance(event, SkillScored) and event.purpose == "selection"]
 
@@ -103,7 +120,7 @@ def test_the_recorded_rule_gives_every_recorded_verdict_again(runs: dict[str, Pa
 
 
 @pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("other", ["strict", "confirm", "paired"])
+@pytest.mark.parametrize("other", ["strict", "confirm", "paired", "lasting", "no_lasting_loss"])
 def test_any_rule_can_be_asked_of_any_log(runs: dict[str, Path], name: str, other: str) -> None:
     found = regated(runs[name], (f"evaluation.gate_rule={other}", "evaluation.gate_draws=3"))
     for verdict in found.verdicts:
@@ -134,6 +151,20 @@ def test_a_verdict_says_its_rule_its_draws_and_its_reason(runs: dict[str, Path])
         if event.verdict.action == "reject":
             assert (event.verdict.reason, event.verdict.draws) == ("not_better", 1)
     assert {event.verdict.action for event in found} >= {"indecisive", "accept_new_best"}
+
+
+@pytest.mark.parametrize("name", ["lasting", "lasting, early, told"])
+def test_what_turned_is_drawn_again_and_nothing_else(runs: dict[str, Path], name: str) -> None:
+    """Under both texts alike; what is won and lost is among it, and stands."""
+    again = [event for event in verdicts(runs[name]) if event.verdict.again]
+    assert again
+    for event in again:
+        assert {*event.verdict.won, *event.verdict.lost} <= {*event.verdict.again}
+    for further in (each for each in scores(runs[name]) if each.draw > 1):
+        tried = {event.item for event in rollouts(runs[name]) if event.place == further.place}
+        assert 0 < len(tried) < further.score.measured
+        assert further.carried_from == further.skill
+        assert {*further.carried}.isdisjoint(tried)
 
 
 def test_every_further_draw_is_a_draw_of_its_own(runs: dict[str, Path]) -> None:

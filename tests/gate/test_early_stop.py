@@ -8,9 +8,10 @@ from collections import Counter
 import pytest
 
 from skillopt_es.events.values import Measured
+from skillopt_es.gate.comparing import MoreDraws, Ruling, Side
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw, Worth
-from skillopt_es.gate.rules import MoreDraws, Rule, Ruling, Side, judge
+from skillopt_es.gate.rules import Rule, judge
 
 RULES = (
     Rule(),
@@ -19,6 +20,10 @@ RULES = (
     Rule(name="confirm", draws=3, no_regression=2),
     Rule(name="paired", draws=2, standard_errors=1.0),
     Rule(name="paired", draws=3, standard_errors=0.5, min_items=3),
+    Rule(name="lasting", draws=3),
+    Rule(name="lasting", draws=2, no_regression=1),
+    Rule(name="no_lasting_loss", draws=3),
+    Rule(name="no_loss"),
 )
 METRICS: dict[str, Worth] = {
     "hard": lambda hard, soft: hard,
@@ -39,6 +44,10 @@ def table(chance: random.Random, items: tuple[str, ...], level: float, kind: str
     return {item: outcome() for item in items if chance.random() >= failing}
 
 
+def _within(draw: Draw, first: Draw) -> Draw:
+    return {item: draw.get(item, outcome) for item, outcome in first.items()}
+
+
 class Case:
     """Everything that could be drawn of two texts, one random table a draw."""
 
@@ -53,6 +62,8 @@ class Case:
         self.known = chance.randint(1, 3)
         self.theirs = [table(chance, self.items, level, kind, failing) for _ in range(7)]
         self.ours = [table(chance, self.items, better, kind, failing) for _ in range(4)]
+        if self.rule.kind.lasts:  # further draws are of what was measured in the first ones
+            self.theirs, self.ours = ([_within(each, draws[0]) for each in draws] for draws in (self.theirs, self.ours))
         self.bonus = chance.choice((0.0, 0.0, 0.05, -0.05, 1 / 3, -1 / 3))
 
     def sides(self, current: int, candidate: int) -> tuple[Side, Side]:
@@ -76,7 +87,8 @@ class Case:
         current, candidate, worth = self.known, 0, METRICS[self.metric]
         while isinstance(found := self.judged(current, candidate), MoreDraws):
             current = found.current or current
-            if not found.candidate:
+            if not found.candidate or found.items:  # what turned is drawn again without waves
+                candidate = found.candidate or candidate
                 continue
             left, right = self.sides(current, candidate)
             order = run_order(self.items, self.rule.kind.opposed(left, right)[0], worth)

@@ -39,7 +39,7 @@ from skillopt_es.gate.rules import Rule
 STRICT = Rule(name="strict", draws=1)
 CONFIRM = Rule(name="confirm", draws=2)
 PAIRED = Rule(name="paired", draws=2, standard_errors=1.0)
-SAFE = Rule(name="paired", draws=3, standard_errors=1.5)
+SAFE = Rule(name="lasting", draws=4)
 RULES = (STRICT, CONFIRM, PAIRED)
 
 
@@ -80,9 +80,15 @@ def test_where_nothing_flips_a_change_for_no_gain_is_taken_whenever_it_is_ahead(
 
 def test_draws_that_are_there_already_are_not_paid_again() -> None:
     """A first comparison draws both texts, a later one the candidate alone, unless more is wanted of it."""
-    first = power(SAFE, known(coins(12), 200), seed=1)
-    later = power(SAFE, known(coins(12), 200), seed=1, before=3)
+    paired = Rule(name="paired", draws=3, standard_errors=1.5)
+    first = power(paired, known(coins(12), 200), seed=1)
+    later = power(paired, known(coins(12), 200), seed=1, before=3)
     assert first.spent > 90 > later.spent > 40
+
+
+def test_of_what_turned_alone_a_draw_costs_only_that() -> None:
+    """A first draw of 40 items, and a few items more."""
+    assert 40 < power(SAFE, known(coins(12), 200), seed=1).spent < 50
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12), st.integers(0, 9))

@@ -10,22 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import DRAWS_ONCE, GateRule, Measured
+from skillopt_es.gate.comparing import NOTHING_KNOWN, REASONS, Known, MoreDraws, Overruled, Reason, Ruling, Side
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.rules import (
-    KINDS,
-    NOTHING_KNOWN,
-    REASONS,
-    Known,
-    MoreDraws,
-    Overruled,
-    Reason,
-    Rule,
-    Ruling,
-    Side,
-    heeded,
-    judge,
-    too_little_for,
-)
+from skillopt_es.gate.rules import KINDS, Rule, heeded, judge, too_little_for
 
 STRICT = Rule()
 CONFIRM = Rule(name="confirm", draws=2)
@@ -360,4 +347,10 @@ def test_the_settings_of_a_rule_are_those_that_it_heeds() -> None:
 def test_the_usual_forms_of_the_rules_are_those_of_the_page_about_the_gate() -> None:
     """Every rule is measured by them."""
     forms = [(form.name, form.draws, form.standard_errors) for kind in KINDS.values() for form in kind.usual]
-    assert forms == [("strict", 1, 0.0), ("confirm", 2, 0.0), ("paired", 2, 1.0), ("paired", 3, 1.5)]
+    assert forms == [
+        ("strict", 1, 0.0),
+        ("confirm", 2, 0.0),
+        ("paired", 2, 1.0),
+        ("paired", 3, 1.5),
+        ("lasting", 4, 0.0),
+    ]

@@ -93,6 +93,30 @@ def test_a_damaged_run_says_so_and_shows_the_rest(asking: Asking, demo_run: Path
     assert there.get("/run/gone").status_code == 400
 
 
+def test_the_first_screen_says_whether_the_skill_is_better_and_how_to_take_it(asking: Asking) -> None:
+    """By the test items; and the list has both scores."""
+    front = asking.get("/run/demo").text
+    said = front.partition('class="answer good"')[2].partition("</div>")[0]
+    assert "The best skill is better than the first one." in said
+    assert "more than noise" in said
+    assert "skillopt-es export demo SKILL.md --dir " in said
+    assert front.index('class="answer') < front.index('class="tiles"') < front.index('id="curve"')
+    assert re.search(r"test, first → best</dt><dd><b>0\.\d+ → 0\.\d+</b><small>95 %: 0\.\d+ to 0\.\d+, 40 items", front)
+    assert re.search(r"0\.\d{4} → 0\.\d{4}", asking.get("/").text)
+
+
+def test_a_damaged_run_is_not_offered_what_it_would_refuse(demo_run: Path, tmp_path: Path) -> None:
+    """A fork from before the damage alone."""
+    shutil.copytree(demo_run, tmp_path / "cut")
+    with (tmp_path / "cut" / "log.db").open("r+b") as log:
+        log.truncate((tmp_path / "cut" / "log.db").stat().st_size - 8192)
+    front = Asking(directory=tmp_path).get("/run/cut", signed_in=True).text
+    assert "A damaged log is not written to" in front
+    assert 'action="/run/cut/fork"' in front
+    assert 'action="/run/cut/resume"' not in front
+    assert 'action="/run/cut/steer"' not in front
+
+
 def test_a_run_says_who_writes_it_and_what_is_left_of_its_budget(demo_run: Path, tmp_path: Path) -> None:
     """As long as somebody does."""
     shutil.copytree(demo_run, tmp_path / "demo")

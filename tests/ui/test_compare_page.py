@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from support.asking import Asking
@@ -41,7 +42,10 @@ def test_curves_are_laid_over_each_other_over_what_is_asked(three: Asking) -> No
 
 def test_best_skills_are_compared_item_by_item(three: Asking) -> None:
     """In the words that the report has for noise."""
-    assert "against one: " in three.get("/compare?run=one&run=other").text
+    text = three.get("/compare?run=one&run=other").text
+    assert "against one</th>" in text
+    assert re.search(r"won and \d+ lost of \d+ items: (within|more than) noise", text)
+    assert re.search(r">\d\.\d{3} to \d\.\d{3}<", text)
 
 
 def test_runs_are_chosen_in_a_form(three: Asking) -> None:

@@ -110,10 +110,10 @@ def test_a_run_is_started_from_the_form_watched_to_its_end_and_compared(tab: Any
     tab.wait_for_selector("#head .badge:text('completed')", timeout=30_000)
     last = tab.locator("#happened li b").first
     sync.expect(last).to_have_text("RunCompleted")
-    tab.goto(f"{home(address)}/compare")
+    tab.goto(home(address))
     tab.check("input[value=by-form]")
     tab.check("input[value=demo]")
-    tab.click("text=Compare >> nth=-1")
+    tab.click("text=Compare the marked runs")
     sync.expect(tab.locator("#settings")).to_contain_text("train.num_epochs")
     tab.select_option("select[name=over]", "tokens")
     sync.expect(tab.locator("#curves svg title").first).to_contain_text("over tokens")
@@ -192,12 +192,12 @@ def axe() -> Path | None:
 
 
 @pytest.mark.skipif(axe() is None, reason="AXE_CORE names no axe.min.js (npm pack axe-core)")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(chromium: Any, address: str, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_axe_finds_nothing(chromium: Any, address: str, scheme: str, width: int) -> None:
     """On every page, with everything unfolded."""
     script = axe()
     assert script is not None
-    context = chromium.new_context(color_scheme=scheme, bypass_csp=True)
+    context = chromium.new_context(color_scheme=scheme, bypass_csp=True, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(address)
     found = []

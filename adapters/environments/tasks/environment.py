@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attrs import asdict
+from attrs import asdict, evolve
 
-from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.data import SUFFIXES, RawItem
 from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.tasks.graders import JUDGE, Graders
 from skillopt_es.adapters.environments.tasks.items import TaskItem, task_item
 from skillopt_es.adapters.environments.tasks.judging import preferred
 from skillopt_es.adapters.environments.tasks.options import BuiltIn, Command, TaskOptions
+from skillopt_es.adapters.environments.tasks.tables import TABLES, TableReader
 from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError, Verdict
 from skillopt_es.adapters.environments.text import last_tagged, shorten
 from skillopt_es.adapters.sandboxes.places import visible_answers
@@ -71,7 +72,9 @@ class Tasks:
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
-        splits = load_splits(self._settings.data, self._item)
+        reader = TableReader(self._options.named_fields)
+        splits = load_splits(self._settings.data, self._item, read=reader.read, suffixes=(*SUFFIXES, *TABLES))
+        splits = evolve(splits, told=tuple(reader.told))
         if self._unseen:
             raise DataError(
                 f"no item has a field {min(self._unseen)!r}, which env.agent_fields names",

@@ -86,7 +86,9 @@ def _messages(raw: RawItem) -> tuple[Message, ...]:
     if isinstance(given, str) and given.strip():
         return (Message("user", given),)
     other = next((name for name in _OTHER_NAMES if name in raw.fields), None)
-    fix = f"rename `{other}` to `input`" if other and given is None else 'add "input": "…" or "messages": […]'
+    fix = 'add "input": "…" or "messages": […]'
+    if other and given is None:
+        fix = f"set env.input_field: {other}, or rename `{other}` to `input`"
     raise raw.refusal("`input` is missing" if given is None else "`input` must be text that is not blank", fix)
 
 

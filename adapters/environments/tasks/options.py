@@ -137,6 +137,13 @@ def _field_name(value: Json) -> str:
     return value
 
 
+def _their_field(value: Json) -> str:
+    """The name of a field in the user's own data; nothing where its usual names will do."""
+    if not isinstance(value, str):
+        raise ValueError("must be the name of a field that your data have, such as question")
+    return value.strip()
+
+
 def _agent_fields(value: Json) -> tuple[str, ...]:
     names = tuple(_field_name(each) for each in (value if isinstance(value, list) else [value]))
     graded = sorted(_GRADED_BY.intersection(names))
@@ -175,7 +182,9 @@ _FORMS = f"one of {', '.join(BUILT_IN_NAMES)}, or python:module:function, or com
 @frozen(kw_only=True)
 class TaskOptions:
     """
-    How tasks are put and graded; an item's own `grader`, `choices` and `tolerance` come before these.
+    How tasks are read, put and graded; an item's own `grader`, `choices` and `tolerance` come before these.
+
+    `input_field` and its like are what the data call the parts of a task; tables are looked through for usual names.
 
     `sandbox` is where a command grades, and `grader_files` what it finds there besides the files that it names. From
     `pass_score` on an answer is solved. `rubric`, `compare_with` and `judge_…` are for a judge. An agent gets the
@@ -185,6 +194,10 @@ class TaskOptions:
     grader: GraderChoice = field(default=BuiltIn("exact"), metadata=parsed_by(read_graders))
     system: str = field(default="", metadata=parsed_by(text))
     agent_fields: tuple[str, ...] = field(default=(), metadata=parsed_by(_agent_fields))
+    input_field: str = field(default="", metadata=parsed_by(_their_field))
+    expected_field: str = field(default="", metadata=parsed_by(_their_field))
+    id_field: str = field(default="", metadata=parsed_by(_their_field))
+    type_field: str = field(default="", metadata=parsed_by(_their_field))
     answer_tag: str = field(default="", metadata=parsed_by(_tag))
     tolerance: Tolerance = field(default=Tolerance(), metadata=parsed_by(read_tolerance))
     choices: Mapping[str, str] = field(factory=dict, metadata=parsed_by(read_choices))
@@ -196,6 +209,17 @@ class TaskOptions:
     compare_with: str = field(default="", metadata=parsed_by(_field_name))
     judge_instructions: str = field(default="", metadata=parsed_by(text))
     judge_max_completion_tokens: int = field(default=2048, metadata=parsed_by(positive_int))
+
+    @property
+    def named_fields(self) -> dict[str, str]:
+        """What the user's data call the parts of a task, as far as that is said."""
+        said = {
+            "input": self.input_field,
+            "expected": self.expected_field,
+            "id": self.id_field,
+            "type": self.type_field,
+        }
+        return {ours: theirs for ours, theirs in said.items() if theirs}
 
     @property
     def graders(self) -> tuple[tuple[SingleGrader, float], ...]:

@@ -6,7 +6,7 @@ from math import ceil
 
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import FINAL_TEST
-from skillopt_es.events.values import DRAWS_ONCE
+from skillopt_es.events.values import DRAWS_ONCE, LASTING
 from skillopt_es.programs.search.state import SearchState
 
 _SHARE_OF_TESTS = 3
@@ -24,9 +24,9 @@ def most_calls(state: SearchState) -> int | None:
 
 
 def gate_items(run: RunData) -> int:
-    """How many results the verdict over one candidate may need."""
+    """How many results the verdict over one candidate needs at least; what turned is drawn again from what is left."""
     evaluation, items = run.config.evaluation, len(run.selection_items)
-    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
+    draws = 1 if evaluation.gate_rule in (DRAWS_ONCE | LASTING) else 2 * evaluation.gate_draws - 1
     return items * (draws + evaluation.fresh_score)
 
 
@@ -83,6 +83,12 @@ def spare_tries(state: SearchState, run: RunData) -> int | None:
         return None
     left = _left(state, most) - _set_aside(state, run, most)
     return max(0, left // _a_try(state) - gate_items(run))
+
+
+def spare_results(state: SearchState, run: RunData) -> int | None:
+    """How many results a verdict can take besides those that it was begun with; None for any number."""
+    most = most_calls(state)
+    return None if most is None else max(0, (_left(state, most) - _set_aside(state, run, most)) // _a_try(state))
 
 
 def _left(state: SearchState, most: int) -> int:

@@ -17,7 +17,7 @@ from skillopt_es.engine.tasks import RunData, shuffled
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch
-from skillopt_es.programs.search.rounds import TASKS, passed, rows_at, screened
+from skillopt_es.programs.search.rounds import TASKS, rows_at, untouched
 from skillopt_es.programs.search.state import SearchState, open_step
 
 MOST = 6
@@ -27,8 +27,10 @@ MOST_CHARS = 6_000
 MOST_REFUSED = 2
 """After so many refusals they are not proposed again: other items would hardly do better."""
 _MOST_IN_SKILL = 12
+_WORTH = 6
+"""Rules that touch more than one of so many failing tasks are worth waiting for more of them."""
 _TITLE = "Worked examples: tasks, and below each its right answer, as it has to be given."
-_ROLES = {"user": "task", "reply": "agent"}
+_ROLES = {"user": "Task", "reply": "Agent"}
 _WORD = re.compile(r"\w+")
 
 
@@ -43,8 +45,8 @@ class Example:
 
     @property
     def text(self) -> str:
-        """The task, and below it the answer, both word for word."""
-        return f"{self.task}\n{self.answer}"
+        """The task, and below it the answer, word for word; without the labels a small model says the same to all."""
+        return f"{self.task}\nAnswer: {self.answer}"
 
 
 def form(run: RunData) -> str:
@@ -57,10 +59,11 @@ def form(run: RunData) -> str:
 
 def examples_due(state: SearchState, run: RunData) -> bool:
     """
-    Whether the open step's next round proposes examples: once its first questions have brought nothing that helps.
+    Whether the open step's next round proposes examples: once its first questions have brought next to nothing.
 
-    Where the optimizer finds rules they are one candidate more to pay for, so while some rule has helped they wait for
-    the second such step in a row. With `on` they are proposed at the very beginning, too.
+    What the screen has kept of them touches at most a sixth of the failing tasks, then. Where the optimizer finds
+    rules, examples are one candidate more to pay for: once some rule has helped they wait for a step that comes after
+    one that has earned nothing. With `on` they are proposed at the very beginning, too.
     """
     assert state.best is not None
     step, program = open_step(state), state.program
@@ -71,7 +74,8 @@ def examples_due(state: SearchState, run: RunData) -> bool:
         return run.config.search.examples == "on" and state.steps_done == 0
     if len(step.rounds) > 1 or any(group.kind == "examples" for group in step.groups):
         return False
-    if any(each.won for each in screened(state, run).values()):
+    failing, left = len(untouched(state, run, 0)), len(untouched(state, run, 1))
+    if not failing or _WORTH * (failing - left) > failing:
         return False
     idle = state.steps_done > state.best.step
     return idle or all(each.edit.source == "examples" for each in program.kept)
@@ -82,7 +86,7 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
     step = open_step(state)
     at = step.place.in_batch(0)
     rows = rows_at(state, at)
-    failing = [item for item, row in rows.items() if not passed(row, run)]
+    failing = untouched(state, run, len(step.rounds))
     if not failing:
         return ()
     most = min(MOST, max(1, len(rows) - TASKS), _MOST_IN_SKILL - len(state.program.examples))
@@ -154,10 +158,7 @@ def _example(row: RolloutCompleted, run: RunData, evidence: RecordedTexts) -> Ex
 
 
 def _asked(trajectory: Trajectory) -> str:
-    """All that was said before the agent's own reply; who said it, where there was more than one message."""
+    """All that was said before the agent's own last reply, and by whom."""
     said = [(kind, text.strip()) for kind, text in trajectory.records if kind in _ROLES]
     until = max((at for at, (kind, _) in enumerate(said) if kind == "reply"), default=len(said))
-    before = said[:until]
-    if len(before) < 2:
-        return "\n".join(text for _, text in before)
-    return "\n".join(f"[{_ROLES[kind]}] {text}" for kind, text in before)
+    return "\n".join(f"{_ROLES[kind]}: {text}" for kind, text in said[:until])

@@ -109,8 +109,11 @@ def head(folder: Path) -> str:
         return log.head().hash
 
 
-def test_workers_and_nodes_may_die(tmp_path: Path, project: Project, nodes: Nodes) -> None:
+def test_workers_and_nodes_may_die(
+    tmp_path: Path, project: Project, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At random, while it runs: the same log, and no item with a 0 that it did not earn."""
+    monkeypatch.setattr("skillopt_es.adapters.executors.crew._MOST_FALSE_STARTS", 1000)
     config = settings(project, nodes)
     local = trained(config, tmp_path / "here" / "run", here)
     number, total = 0, Counter[str]()

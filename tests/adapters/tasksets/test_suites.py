@@ -153,7 +153,7 @@ def test_tables_find_their_fields_or_are_told(tmp_path: Path) -> None:
     assert brief(taken(tmp_path / "b.tsv", "table", input="frage", expected="antwort")) == [("Sag 1", "1")]
     with pytest.raises(DataError, match="none of the fields is the question"):
         taken(tmp_path / "b.tsv", "table")
-    with pytest.raises(DataError, match="no such field: input=fragge"):
+    with pytest.raises(DataError, match="no such field: --field input=fragge"):
         taken(tmp_path / "b.tsv", "table", input="fragge")
 
 

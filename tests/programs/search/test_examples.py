@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,19 @@ def useless(request: so.ChatRequest) -> str:
 def unreadable(request: so.ChatRequest) -> str:
     """An optimizer that nobody can make sense of."""
     return "{"
+
+
+def lucky(request: so.ChatRequest) -> str:
+    """An optimizer whose every rule is for a single task."""
+    [item, *_] = re.findall(r"^item: (\S+)$", request.messages[-1].content, re.MULTILINE)
+    edit = {"op": "append", "target": "", "content": f"Mind {item}!", "items": [item]}
+    return json.dumps({"reasoning": "", "edits": [edit]})
+
+
+def heedful(request: so.ChatRequest) -> str:
+    """Follows a rule for its own task, and examples."""
+    word = request.messages[-1].content.split()[-1]
+    return f"<{word}>" if f"Mind {word[1:]}!" in request.messages[0].content else follower(request)
 
 
 def trained(
@@ -79,7 +93,7 @@ def test_examples_teach_where_nobody_has_a_rule(tmp_path: Path) -> None:
     assert len(shown) == MOST
     assert "train0" not in shown, "a validation item asks the same"
     text = run.skill("best").text
-    assert all(f"Task w{item}\n<w{item}>" in text for item in shown)
+    assert all(f"Task: Task w{item}\nAnswer: <w{item}>" in text for item in shown)
     [verdict] = [event.verdict for event in of_type(run, CandidateGated)]
     assert verdict.taken
     later = [item for event in of_type(run, EpochPlanned)[1:] for batch in event.batches for item in batch.items]
@@ -97,6 +111,16 @@ def test_examples_come_in_the_step_that_rules_left_empty(tmp_path: Path, optimiz
     assert "Worked examples" in run.skill("best").text
     [first, *_] = of_type(run, CandidateGated)
     assert first.step == 1
+
+
+def test_examples_do_not_wait_for_rules_that_fix_one_task_of_many(tmp_path: Path) -> None:
+    """They are tried on tasks that no rule of the step has touched, and both are in the skill."""
+    run = trained(tmp_path, heedful, lucky)
+    [first, *_] = of_type(run, CandidateGated)
+    assert first.step == 1
+    text = run.skill("best").text
+    assert "Mind train" in text
+    assert "Worked examples" in text
 
 
 def test_examples_that_do_not_help_cost_a_few_calls(tmp_path: Path) -> None:
