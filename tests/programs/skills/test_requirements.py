@@ -296,7 +296,7 @@ def test_who_manages_the_folder_is_told_what_each_skill_was_good_for(tmp_path: P
     assert f"{opened}, {len(TREES['apple-tasks'])} characters" in first
     assert "- apple: 8 (8 passed); opened apple-tasks 8 (8 passed)" in first
     assert "not opened for 2 epochs" in next(line for line in second.splitlines() if line.startswith("- idle: opened"))
-    assert "- step 1, refused: append to apple-tasks/SKILL.md" in first
+    assert "- step 1, refused: [append]  file='apple-tasks/SKILL.md'" in first
     assert "At most 2 changes." in first
 
 
