@@ -40,7 +40,7 @@ def steering_section(facts: Facts, visit: Visit, said: str) -> Html | None:
         return None
     answer = el("p", said, class_="done", role="status") if said else None
     orders = el("ul", *given) if given else None
-    title = "Steering" if facts.summary.completed is None else "Going on from here"
+    title = "Steering" if facts.summary.completed is None and facts.status != "scored" else "Going on from here"
     return section(title, answer, part("steered", orders, *forms), name="steering")
 
 
@@ -52,6 +52,7 @@ def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
             f"A damaged log is not written to. `skillopt-es verify {facts.name}` says how far it can be trusted, and a "
             f"fork goes on from a moment before the damage."
         )
+    if facts.problems or facts.status == "scored":
         heeds = frozenset()
     elif facts.status in ("paused", "stopped"):
         yield _form(facts, visit, "resume", "Resume")
@@ -67,7 +68,8 @@ def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
         yield el("div", *made, class_="orders")
     if "fork" not in program_of(facts.started).refuses:
         yield _fork(facts, visit)
-    yield el("p", link("Start again with these settings", "start", config=f"again: {facts.name}"))
+    if "start" not in program_of(facts.started).refuses:
+        yield el("p", link("Start again with these settings", "start", config=f"again: {facts.name}"))
 
 
 def _order(facts: Facts, visit: Visit, order: Order, words: str, *, hint: str = "", limits: bool = False) -> Html:

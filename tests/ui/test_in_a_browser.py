@@ -192,12 +192,12 @@ def axe() -> Path | None:
 
 
 @pytest.mark.skipif(axe() is None, reason="AXE_CORE names no axe.min.js (npm pack axe-core)")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(chromium: Any, address: str, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_axe_finds_nothing(chromium: Any, address: str, scheme: str, width: int) -> None:
     """On every page, with everything unfolded."""
     script = axe()
     assert script is not None
-    context = chromium.new_context(color_scheme=scheme, bypass_csp=True)
+    context = chromium.new_context(color_scheme=scheme, bypass_csp=True, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(address)
     found = []
