@@ -24,8 +24,10 @@ from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
 from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
-from skillopt_es.programs.search.rounds import groups_to_ask, next_tries, screened
+from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
+from skillopt_es.programs.search.rounds import groups_to_ask, screened
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
+from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.projections.fates import earned
 from skillopt_es.skill.edits import apply_edits
 
@@ -45,7 +47,8 @@ def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> eve
 def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
     step, groups = open_step(state), groups_to_ask(state, run)
     shown = examples_group(state, run, evidence) if examples_due(state, run) else ()
-    return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown))
+    idle = pruning_groups(state, run, evidence) if pruning_due(state, run) else ()
+    return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown, *idle))
 
 
 def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -67,7 +70,7 @@ def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
 
 
 def _plan_tries(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=open_step(state).number, tries=next_tries(state, run))
+    return events.TriesPlanned(step=open_step(state).number, tries=tries_to_plan(state, run))
 
 
 def _build_alone(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -167,6 +170,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "plan_questions": _plan_questions,
     "recall": _recall,
     "show_examples": show_examples,
+    "prune": prune,
     "plan_tries": _plan_tries,
     "build_alone": _build_alone,
     "build_kept": _build_kept,

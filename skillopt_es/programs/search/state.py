@@ -28,6 +28,8 @@ from skillopt_es.events.values import Batch, Edit, GateVerdict, Measured, Miniba
 from skillopt_es.projections.core import without_items
 from skillopt_es.projections.state import RunState
 
+PRUNING: Literal["pruning"] = "pruning"
+"""What a group of lines is called that are tried without."""
 EARNED_NOTHING = "alone it made no task better, or as many worse"
 TOO_NARROW = "it fixed the tasks that it was made for, and no other task of their type"
 _ALL = 1_000_000  # tasks that an edit is for that names none
@@ -173,6 +175,11 @@ class OpenStep:
             for edit in first
         )
 
+    @property
+    def together(self) -> Place:
+        """Where all kept changes are tried."""
+        return self.place / "screen" / "together"
+
     def screen(self, index: int) -> Place:
         """Where a change is tried alone."""
         return self.place / "screen" / f"edit-{index + 1}"
@@ -207,6 +214,7 @@ class Search:
     saved: tuple[Saved, ...] = ()
     asked_anew: Mapping[frozenset[str], int] = field(factory=dict)
     tried: tuple[Tried, ...] = ()
+    pruned: str = ""
     examples: frozenset[str] = frozenset()
     spoiled: int = 0
     forms: Mapping[ReplyForm, Earned] = field(factory=dict)
@@ -288,6 +296,9 @@ def grouped(state: SearchState, event: MinibatchesPlanned) -> SearchState:
         old = replaced_by(program, group)
         if old is not None:
             anew[old.types] = anew.get(old.types, 0) + 1
+    if any(group.kind == PRUNING for group in event.groups):
+        assert state.current is not None
+        program = replace(program, pruned=state.current.skill.hash)
     if any(map(is_recalled, event.groups)):
         step, program = replace(step, recalled=program.saved), replace(program, saved=())
     step = replace(step, rounds=(*step.rounds, event.groups))
@@ -346,7 +357,11 @@ def ranked(state: SearchState, event: EditsRanked) -> SearchState:
     varied = program.varied + sum(len(credit.varied) for credit in event.credits)
     fickle = program.fickle.union(*(credit.varied for credit in event.credits))
     state = _with(state, replace(program, again=again, varied=varied, fickle=fickle))
-    dropped = [edit for edit in step.edits if edit.id in event.pool and edit.id not in event.chosen]
+    dropped = [
+        edit
+        for edit in step.edits
+        if edit.id in event.pool and edit.id not in event.chosen and edit.source != PRUNING  # nobody has to know
+    ]
     state = _remembered(state, dropped, EARNED_NOTHING)
     return _with(state, replace(state.program, step=replace(step, ranked=event)))
 
@@ -373,7 +388,9 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     new = [_kept(state, step, change) for change in step.changes if change[-1].id in chosen and change[-1].content]
     gone = [each for each in program.kept if each.edit.content.strip() not in text]
     kept = (*(each for each in program.kept if each not in gone), *new)
-    state = _remembered(_with(state, program), [each.edit for each in gone], TOO_NARROW)
+    out = "\n".join(edit.target for edit in edits if edit.source == PRUNING)
+    narrow = [each.edit for each in gone if not any(line and line in out for line in each.edit.content.splitlines())]
+    state = _remembered(_with(state, program), narrow, TOO_NARROW)
     shown = {name for edit in edits if edit.source == "examples" for name in step.group_of((edit,)).items}
     return _closed(_with(state, replace(state.program, kept=kept, examples=state.program.examples | shown)))
 

@@ -290,8 +290,8 @@ def test_another_edit_is_asked_for_where_one_fixes_its_own_task_and_no_other_of_
     assert not any("anew" in group.id for event in of_type(off, MinibatchesPlanned) for group in event.groups)
 
 
-def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under_suspicion(tmp_path: Path) -> None:
-    """Nobody is asked for them again; what lost on validation tells which edit is left out."""
+def spoiler(spoilt: list[str]) -> Callable[[so.ChatRequest], str]:
+    """Finds every rule, and says something wrong of all other kinds beside one of them, once it has found some."""
 
     def spoiling_later(request: so.ChatRequest) -> str:
         kinds = failed_in(request)
@@ -303,8 +303,14 @@ def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under
             edits[0] = {**first, "content": first["content"] + spoilt[0]}
         return json.dumps({"edits": edits})
 
+    return spoiling_later
+
+
+def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under_suspicion(tmp_path: Path) -> None:
+    """Nobody is asked for them again; what lost on validation tells which edit is left out."""
+
     spoilt: list[str] = []
-    run = searched(tmp_path, teach=spoiling_later, **{"gradient.minibatch_size": 20})
+    run = searched(tmp_path, teach=spoiler(spoilt), **{"gradient.minibatch_size": 20, "search.together": 0})
     refused = [event.step for event in of_type(run, CandidateGated) if not event.verdict.taken]
     assert refused
     again = [event for event in of_type(run, PatchProposed) if "saved" in event.patch]
