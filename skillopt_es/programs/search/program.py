@@ -17,7 +17,7 @@ from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
 from skillopt_es.programs.optimizer import guard
-from skillopt_es.programs.search import state as search
+from skillopt_es.programs.search import folding
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.budget import spare_results
 from skillopt_es.programs.search.credit import Screened
@@ -237,22 +237,22 @@ def _steps(train: TrainConfig, items: int) -> tuple[int, int]:
 
 
 _HANDLERS: Mapping[type[events.Event], Callable[..., SearchState]] = {
-    events.RunResumed: search.resumed,
-    events.EvidenceRetracted: search.retracted,
-    events.EpochPlanned: search.planned,
-    events.SkillScored: search.scored,
-    events.MinibatchesPlanned: search.grouped,
-    events.PatchProposed: search.proposed,
-    events.TriesPlanned: search.tries_planned,
-    events.CandidateBuilt: search.built,
-    events.EditsRanked: search.ranked,
-    events.CandidateGated: search.gated,
-    events.StepSkipped: search.skipped,
+    events.RunResumed: folding.resumed,
+    events.EvidenceRetracted: folding.retracted,
+    events.EpochPlanned: folding.planned,
+    events.SkillScored: folding.scored,
+    events.MinibatchesPlanned: folding.grouped,
+    events.PatchProposed: folding.proposed,
+    events.TriesPlanned: folding.tries_planned,
+    events.CandidateBuilt: folding.built,
+    events.EditsRanked: folding.ranked,
+    events.CandidateGated: folding.gated,
+    events.StepSkipped: folding.skipped,
 }
 
 SEARCH: Program[Search] = Program(
     name="search",
-    initial=search.initial,
+    initial=folding.initial,
     evolve=_HANDLERS,
     next_task=next_task,
     decisions=DECISIONS,

@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TrainingStopped,
 )
-from skillopt_es.programs.search.state import retracted
+from skillopt_es.programs.search.folding import retracted
 
 KINDS = [f"kind{number:02d}" for number in range(12)]
 RULE = re.compile(r"RULE (\w+) (\w+)")
