@@ -95,6 +95,7 @@ def scan_command(
     click.echo(f"candidates  {len(found)}, {len(new)} of them new, in {out}")
     if new:
         click.echo(f"next        skillopt-es harvest review {out}")
+        click.echo("            (or have a model make better tasks of them first: skillopt-es harvest propose CONFIG)")
 
 
 def _tell_scanned(

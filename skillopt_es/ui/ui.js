@@ -20,15 +20,25 @@ function later(action, wait) {
 
 // --- a fresh look: the parts of the page are exchanged for those of the same page as it is now
 
+const SHARE = 4; // a look that took a second is not followed by another for four: training must not wait for a page
 let looking = false;
 let again = false;
+let took = 0;
+let due = 0;
+
+function lookSoon() {
+  due ||= setTimeout(look, Math.max(WAIT, SHARE * took));
+}
 
 async function look() {
+  clearTimeout(due);
+  due = 0;
   if (looking) {
     again = true;
     return;
   }
   looking = true;
+  const began = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (answer.ok) exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -36,9 +46,10 @@ async function look() {
     say("connection lost", "lost");
   } finally {
     looking = false;
+    took = performance.now() - began;
     if (again) {
       again = false;
-      setTimeout(look, WAIT);
+      lookSoon();
     }
   }
 }
@@ -67,8 +78,6 @@ function nameOf(element) {
 function isField(element) {
   return ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName) && element.type !== "checkbox";
 }
-
-const lookSoon = later(look, WAIT);
 
 // --- what happens: each event once, in order, by its number
 

@@ -128,6 +128,7 @@ def test_a_model_proposes_and_a_person_decides(cli: Cli, home: Path, monkeypatch
     assert "release note" in asked
     assert not [each for each in ("jane.doe", "sk-proj", "/home/jane") if each in asked]
     assert cli("usage", "harvest.calls").code == 0
+    assert "what models were asked about candidate tasks" in cli("status", "harvest.calls").out
     assert cli("verify", "harvest.calls").code == 0
     assert cli("replay", "harvest.calls", "--check").code == 0
     [waiting] = cli("harvest", "review", "--json").json

@@ -96,14 +96,32 @@ def test_what_cannot_be_understood_is_answered_and_opens_nothing(name: str, argu
     ],
 )
 def test_a_request_that_a_small_model_writes_as_its_whole_text_is_one(text: str) -> None:
-    """In the next question it stands as the tool's own."""
+    """It is answered in text, too, and no tools are offered any more: such a model goes on to ask for them."""
     shelf = Shelf(TREE)
     reply = understood(ChatReply(text=text, finish="stop"), TREE)
     said, goes_on = shelf.asked(ASKED, reply, frozenset())
     assert goes_on
     assert shelf.viewed == ["money/SKILL.md"]
-    assert [message.role for message in said] == ["assistant", "tool"]
-    assert said[0].tool_calls[0].id == said[1].tool_call_id
+    assert said == [
+        Message("assistant", text),
+        Message("user", "money/SKILL.md:\n\n- a rule\n\nNow answer the task."),
+    ]
+    assert (shelf.offered, shelf.tools) == ((), (LIST, VIEW))
+    assert not shelf.stuck
+
+
+def test_what_is_open_already_is_not_told_twice() -> None:
+    """A target that asks for nothing else has to answer."""
+    shelf = Shelf(TREE)
+    answers(shelf, ("skill_view", '{"skill_id": "money"}'))
+    assert not shelf.stuck
+    [told] = answers(shelf, ("skill_view", '{"skill_id": "money"}'))
+    assert (told["note"], shelf.stuck) == ("it is open already, see above; now answer", True)
+    answers(shelf, ("skill_view", '{"skill_id": "money"}'), ("skills_list", "{}"))
+    assert not shelf.stuck
+    shelf.told((Message("system", "another"), Message("user", "conversation")))
+    [whole] = answers(shelf, ("skill_view", '{"skill_id": "money"}'))
+    assert whole["content"] == "- a rule"
 
 
 @pytest.mark.parametrize(
