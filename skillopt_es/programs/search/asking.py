@@ -22,7 +22,7 @@ from skillopt_es.programs.optimizer import (
     steering_section,
 )
 from skillopt_es.programs.search.credit import spoken_of
-from skillopt_es.programs.search.refusing import refusal, refused_twice
+from skillopt_es.programs.search.refusing import refusal
 from skillopt_es.programs.search.rounds import ground, parted, screened
 from skillopt_es.programs.search.state import (
     EARNED_NOTHING,
@@ -67,7 +67,6 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
 
     form, told = reply_form(state, run), _tried_about(group, state, run)
-    firm = refused_twice(told) if state.program.varied or state.flipped else told
     prompt = system_prompt(_PROMPTS[form], run.started.prompts)
     refused: dict[str, str] = {}
 
@@ -76,7 +75,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         found = read_patch(said, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
         if isinstance(found, Unusable):
             return found
-        whys = {edit: refusal(edit, prompt=prompt, skill=skill.text, tried=firm) for edit in found.edits}
+        whys = {edit: refusal(edit, prompt=prompt, skill=skill.text, tried=told) for edit in found.edits}
         refused.clear()
         refused.update({edit.content: why for edit, why in whys.items() if why})
         if refused and all(whys.values()):

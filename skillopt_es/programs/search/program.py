@@ -23,7 +23,7 @@ from skillopt_es.programs.search.budget import spare_results
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
-from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
+from skillopt_es.programs.search.planner import drawn_batch, next_task, nobody_vouches_for, stop, untrusted_parts
 from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
 from skillopt_es.programs.search.rounds import groups_to_ask, screened
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
@@ -111,6 +111,8 @@ def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
     step = open_step(state)
     found = screened(state, run)
     won = {edit.id for index, each in found.items() if each.won for edit in step.changes[index]}
+    if run.config.evaluation.no_untrusted_only:  # it would take the others with it
+        won -= nobody_vouches_for(state)
     pool = tuple(edit.id for edit in step.edits)
     given = tuple(_credit(step.changes[index][-1].id, each) for index, each in found.items())
     return events.EditsRanked(

@@ -34,17 +34,6 @@ def refusal(edit: Edit, *, prompt: str, skill: str, tried: Iterable[Tried]) -> s
     return ""
 
 
-def refused_twice(tried: Iterable[Tried]) -> list[Tried]:
-    """The edits that were refused more than once: where the target varies, one refusal may have been bad luck."""
-    seen: list[Tried] = []
-    found = []
-    for each in tried:
-        if any(_same(each.edit, other.edit) for other in seen):
-            found.append(each)
-        seen.append(each)
-    return found
-
-
 def _same(one: Edit, other: Edit) -> bool:
     return (one.op, one.file, _joined(one.target), _joined(one.content)) == (
         other.op,
