@@ -151,6 +151,20 @@ def test_rules_that_draw_again_compare_again(rule: str, cli: Cli) -> None:
     assert cli("replay", rule, "--check").code == 0
 
 
+def test_what_was_not_drawn_again_is_not_compared_again(cli: Cli) -> None:
+    """A rule that draws again what turned has those answers compared alone."""
+
+    def fickle(request: so.ChatRequest) -> str:
+        return '{"better": {"polite": "equal"}}' if request.item == "t4" else polite(request)
+
+    run = trained("lasting", fickle, evaluation__gate_rule="lasting", evaluation__gate_draws=3)
+    again = [each for each in compared(run) if each.place == "e1/s1/gate/versus/d2"]
+    assert {each.item for each in again} == {"t5", "t6"}
+    assert verdicts(run)[0].verdict.taken
+    assert verdicts(run)[0].verdict.preferred == 0.75
+    assert cli("replay", "lasting", "--check").code == 0
+
+
 def test_another_rule_is_tried_on_what_was_compared(cli: Cli) -> None:
     """Without a call; where another text would be current, nobody has compared the two."""
     trained("polite", polite)
