@@ -13,7 +13,7 @@ import shlex
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -24,8 +24,8 @@ from attrs import define, field
 from skillopt_es.errors import BackendError
 from skillopt_es.runs.folders import is_run
 from skillopt_es.runs.inbox import leave
-from skillopt_es.sessions.commons import VARIABLE
-from skillopt_es.sessions.counter import ADDRESS, Counter
+from skillopt_es.sessions.commons import ADDRESS, VARIABLE
+from skillopt_es.sessions.counter import Counter
 from skillopt_es.sweeps.children import output_files, run_folder
 from skillopt_es.sweeps.plan import PlannedRun, RayJobs
 
@@ -39,8 +39,10 @@ _TOKEN, _TOKEN_FILE = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 
 def open_jobs(settings: RayJobs, folder: Path, name: str, limits: Path | None) -> Jobs:
     """The cluster that a plan names; raises BackendError where nobody answers there."""
-    dashboard = Dashboard(settings.address, token_in(os.environ))
-    dashboard.ask("GET", "/api/version")
+    token = token_in(os.environ)
+    with closing(Dashboard(settings.address, token, patience=0.0)) as there:
+        there.ask("GET", "/api/version")
+    dashboard = Dashboard(settings.address, token)
     if limits is None:
         return Jobs(settings, folder.resolve(), name, dashboard, None)
     host = _seen_from(settings.address)
