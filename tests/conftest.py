@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -43,6 +44,13 @@ for _number, _usual in (
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
+
+
+# A quarter of the examples by default; `--hypothesis-profile=thorough -m "slow or hypothesis"` draws them all. On a
+# busy machine any example may take long.
+settings.register_profile("thorough", max_examples=100, deadline=None)
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.load_profile("quick")
 
 
 def pytest_xdist_auto_num_workers() -> int | None:

@@ -27,6 +27,9 @@ from skillopt_es.runs.folders import is_written
 VARIABLE = "SKILLOPT_ES_LIMITS"
 """The environment variable that names the file: a sweep sets it for its runs."""
 
+ADDRESS = "limits.json"
+"""What the file in the variable is called where it says at which counter (`counter.py`) the limits are asked for."""
+
 _TABLES = """
 create table if not exists limits (
   endpoint text primary key, requests_per_minute integer, tokens_per_minute integer,

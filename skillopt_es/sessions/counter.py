@@ -30,9 +30,6 @@ from skillopt_es.errors import BackendError
 from skillopt_es.events.plain import read_plain
 from skillopt_es.sessions.commons import Commons, Full, Grant, Granted
 
-ADDRESS = "limits.json"
-"""The file that says where the counter is; it stands in the environment variable in place of the limits' own file."""
-
 _PATIENCE = 600.0  # seconds without a counter, until a run pauses
 _TIMEOUT = 10.0
 _SOON = 0.05

@@ -15,8 +15,7 @@ from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Unanswered, Wait, may_try_again, rest
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.usage import TryTokens, requests_sent
-from skillopt_es.sessions.commons import VARIABLE, Commons, Full, Grant, Granted, endpoint_of
-from skillopt_es.sessions.counter import ADDRESS, Elsewhere
+from skillopt_es.sessions.commons import ADDRESS, VARIABLE, Commons, Full, Grant, Granted, endpoint_of
 
 _LOOK_AGAIN = 0.1  # seconds until others may have settled
 
@@ -164,10 +163,18 @@ def open_shared(config: RunConfig, folder: Path, environ: Mapping[str, str]) -> 
         return None
     prices = prices_in(config.resolved).by_role
     return SharedPurse(
-        Elsewhere(Path(path), folder) if Path(path).name == ADDRESS else Here(Commons(Path(path), folder)),
+        _till(Path(path), folder),
         {role: endpoint_of(config, role) for role in config.roles},
         {
             role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body))
             for role in config.roles
         },
     )
+
+
+def _till(path: Path, folder: Path) -> Till:
+    if path.name != ADDRESS:
+        return Here(Commons(path, folder))
+    from skillopt_es.sessions.counter import Elsewhere  # noqa: PLC0415 -- an HTTP client and server, for few runs
+
+    return Elsewhere(path, folder)

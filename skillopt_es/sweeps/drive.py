@@ -32,7 +32,6 @@ from skillopt_es.sweeps.facts import (
     SweepPaused,
     SweepState,
 )
-from skillopt_es.sweeps.jobs import open_jobs
 from skillopt_es.sweeps.log import SweepWriter
 from skillopt_es.sweeps.next import drops, is_complete, to_begin
 from skillopt_es.sweeps.plan import PlannedRun, SweepPlan
@@ -78,6 +77,8 @@ def _workshop(plan: SweepPlan, folder: Path, name: str) -> Workshop:
         commons.set_limits(plan.limits)
         commons.close()
     if plan.ray is not None:
+        from skillopt_es.sweeps.jobs import open_jobs  # noqa: PLC0415 -- it needs an HTTP client, and few sweeps do
+
         return open_jobs(plan.ray, folder, name, path)
     return Processes(folder, {} if path is None else {VARIABLE: str(path.resolve())})
 

@@ -24,8 +24,8 @@ from attrs import define, field
 from skillopt_es.errors import BackendError
 from skillopt_es.runs.folders import is_run
 from skillopt_es.runs.inbox import leave
-from skillopt_es.sessions.commons import VARIABLE
-from skillopt_es.sessions.counter import ADDRESS, Counter
+from skillopt_es.sessions.commons import ADDRESS, VARIABLE
+from skillopt_es.sessions.counter import Counter
 from skillopt_es.sweeps.children import output_files, run_folder
 from skillopt_es.sweeps.plan import PlannedRun, RayJobs
 

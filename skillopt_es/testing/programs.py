@@ -169,13 +169,14 @@ def a_state_is_a_fold_of_its_events(case: ProgramCase, folder: Path) -> None:
     """One by one as all at once, and no state changes once another one follows it."""
     events = case.trained(folder)
     state: AnyState = RunState()
-    along = [state]
+    along, alone = [state], [fold(())]
     for seq, event in enumerate(events, start=1):
         state = evolve(state, event)
         along.append(state)
-        assert state == fold(events[:seq]), f"event {seq} folds otherwise alone than with those before it"
-    for seq, then in enumerate(along):
-        assert then == fold(events[:seq]), f"the state after event {seq} was changed later"
+        alone.append(fold(events[:seq]))
+        assert state == alone[seq], f"event {seq} folds otherwise alone than with those before it"
+    for seq, (then, still) in enumerate(zip(along, alone, strict=True)):
+        assert then == still, f"the state after event {seq} was changed later"
 
 
 def the_next_task_is_the_states_alone(case: ProgramCase, folder: Path) -> None:

@@ -14,8 +14,8 @@ from attrs import define
 
 from skillopt_es.engine.budget import Amount, Reached
 from skillopt_es.errors import BackendError
-from skillopt_es.sessions.commons import Commons, Full, Granted, Limits
-from skillopt_es.sessions.counter import ADDRESS, Counter, Elsewhere
+from skillopt_es.sessions.commons import ADDRESS, Commons, Full, Granted, Limits
+from skillopt_es.sessions.counter import Counter, Elsewhere
 
 HERE = "host:80"
 ONE = Amount(calls=1, tokens=100, cost=Decimal("0.25"))

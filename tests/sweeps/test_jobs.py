@@ -16,8 +16,7 @@ from attrs import define, evolve, field
 
 from skillopt_es.errors import BackendError
 from skillopt_es.runs.inbox import Inbox
-from skillopt_es.sessions.commons import VARIABLE, Commons, Limits
-from skillopt_es.sessions.counter import ADDRESS
+from skillopt_es.sessions.commons import ADDRESS, VARIABLE, Commons, Limits
 from skillopt_es.sweeps.children import run_folder
 from skillopt_es.sweeps.jobs import Dashboard, Jobs, open_jobs, token_in
 from skillopt_es.sweeps.plan import PlannedRun, RayJobs
