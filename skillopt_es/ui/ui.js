@@ -173,7 +173,12 @@ for (const form of document.querySelectorAll("form[data-check]")) {
     const mine = ++asked;
     const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("checked");
-    if (mine === asked && fresh) document.getElementById("checked").replaceChildren(...fresh.childNodes);
+    if (mine !== asked || !fresh) return;
+    const wrong = fresh.querySelector(".problem")?.textContent ?? "";
+    for (const field of form.elements) {
+      if (field.name.includes(".")) field.setAttribute("aria-invalid", String(wrong.includes(field.name)));
+    }
+    document.getElementById("checked").replaceChildren(...fresh.childNodes);
   }, 2 * WAIT);
   form.addEventListener("input", check);
 }

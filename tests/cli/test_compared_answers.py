@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from support.crashes import KillAt, in_child
 from support.in_process import Cli
-from support.logs import events_of
+from support.logs import call_slots, decisions_of, events_of
 
 import skillopt_es as so
 from skillopt_es.events.catalog import AnswersCompared, CandidateGated, RolloutCompleted, SkillScored
@@ -199,6 +201,26 @@ def test_a_judge_that_nobody_can_read_pauses_the_run_and_is_asked_anew(cli: Cli)
         ["judge-3", "judge-4"],
     ]
     assert cli("replay", "hm", "--check").code == 0
+
+
+def test_a_run_killed_while_answers_are_compared_ends_as_an_undisturbed_one() -> None:
+    """After an event, and after a call of the judge whose answer nobody has seen; no question is put twice."""
+    whole = trained("whole", polite)
+    first = next(seq for seq, each in enumerate(events_of(whole.folder), 1) if isinstance(each, AnswersCompared))
+    slots = call_slots(whole.folder)
+    fourth = [number for number, slot in enumerate(slots, 1) if "/versus/" in slot][3]
+    for number, killer in enumerate((KillAt(event=first + 1), KillAt(call=fourth))):
+        name = f"killed-{number}"
+
+        def begin(name: str = name, killer: KillAt = killer) -> None:
+            so.train(
+                CONFIG, name=name, target=target, optimizer=optimizer, judge=polite, watch=so.Watch(observers=(killer,))
+            )
+
+        assert in_child(begin) == signal.SIGKILL
+        done = so.resume(name, target=target, optimizer=optimizer, judge=polite)
+        assert decisions_of(done.folder) == decisions_of(whole.folder)
+        assert sorted(call_slots(done.folder)) == sorted(slots)
 
 
 def test_a_run_without_a_few_comparisons_goes_on(cli: Cli) -> None:

@@ -31,7 +31,7 @@ from skillopt_es.programs.search.asking import SearchJob
 from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
 from skillopt_es.programs.search.examples import examples_due
 from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, solved, too_narrow
-from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, is_recalled
+from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, is_recalled, open_step
 from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.projections.trust import attempts_of, support_of
 
@@ -199,12 +199,17 @@ def untrusted_parts(state: SearchState, run: RunData) -> str:
     """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
     if not run.config.evaluation.no_untrusted_only or state.program.step is None:
         return ""
-    step = state.program.step
-    origins = {edit.id: edit.origins for edit in step.edits}
-    doubtful = [
-        name
-        for name in _applied(state)
-        if support_of(state.rollouts[at][item].trust for at, item in attempts_of(origins[name], step.groups))
-        == "untrusted"
-    ]
+    names = nobody_vouches_for(state)
+    doubtful = [name for name in _applied(state) if name in names]
     return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""
+
+
+def nobody_vouches_for(state: SearchState) -> frozenset[str]:
+    """The edits of the open step that no trusted attempt supports."""
+    step = open_step(state)
+    return frozenset(
+        edit.id
+        for edit in step.edits
+        if support_of(state.rollouts[at][item].trust for at, item in attempts_of(edit.origins, step.groups))
+        == "untrusted"
+    )

@@ -1,9 +1,8 @@
 """
 Lines that earn nothing any more: proposed for deletion after a step that has earned nothing, without asking anybody.
 
-A line is under suspicion where a later one speaks of the same tasks, where it came with others in one edit, or where
-the target varies, so that it may be there by luck. A task that it speaks of is tried without it: if it passes, the line
-goes.
+A line is under suspicion where a later one speaks of the same tasks, or where it came with others in one edit. A task
+that it speaks of is tried without it: if it passes, the line goes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from skillopt_es.engine.rollout import RecordedTexts, unpacked
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import Event, PatchProposed
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Edit, Minibatch
+from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.rounds import rows_at, solved
 from skillopt_es.programs.search.state import PRUNING, Kept, SearchState, open_step
@@ -77,26 +76,33 @@ def prune(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
 def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list[Suspect]:
     """At most one line for each task, the earliest: of two that say the same, one has to stay."""
     tasks, found = _tasks(state, run, evidence), dict[str, Suspect]()
+    about = {file: _lines_about(text, tasks) for file, text in _current(state).files.items()}
     for kept in state.program.kept:
         if kept.edit.source != "examples" and kept.edit.op != "delete":
-            for each in _of(kept, state, tasks):
+            for each in _of(kept, state, about[kept.edit.file or _current(state).main]):
                 found.setdefault(each.task, each)
     return list(found.values())
 
 
-def _of(kept: Kept, state: SearchState, tasks: Mapping[str, str]) -> Iterator[Suspect]:
+def _current(state: SearchState) -> SkillTree:
     assert state.current is not None
-    skill = state.current.skill
-    file = kept.edit.file or skill.main
-    there = [line.strip() for line in skill.files.get(file, "").splitlines()]
+    return state.current.skill
+
+
+def _lines_about(text: str, tasks: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """The lines of a text in their order, each with the tasks that it speaks of."""
+    return {line: spoken_of(line, tasks) for line in map(str.strip, text.splitlines()) if line}
+
+
+def _of(kept: Kept, state: SearchState, about: Mapping[str, tuple[str, ...]]) -> Iterator[Suspect]:
     lines = [line.strip() for line in kept.edit.content.splitlines() if line.strip()]
+    order = list(about)
     for line in lines:
-        spoken = spoken_of(line, tasks) if line in there else ()
-        later = there[there.index(line) + 1 :] if spoken else []
-        overruled = [item for item in spoken if any(item in spoken_of(other, tasks) for other in later)]
-        doubtful = spoken if len(lines) > 1 or state.program.varied else overruled
+        spoken = about.get(line, ())
+        later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if spoken else set()
+        doubtful = spoken if len(lines) > 1 else [item for item in spoken if item in later]
         for item in doubtful[:1]:
-            yield Suspect(line=line, file=file, task=item)
+            yield Suspect(line=line, file=kept.edit.file or _current(state).main, task=item)
 
 
 def _tasks(state: SearchState, run: RunData, evidence: RecordedTexts) -> Mapping[str, str]:
@@ -104,6 +110,7 @@ def _tasks(state: SearchState, run: RunData, evidence: RecordedTexts) -> Mapping
     program, found = state.program, dict[str, str]()
     for item in run.started.splits.train:
         row = rows_at(state, program.at[item]).get(item) if item in program.at else None
-        if row is not None and row.trajectory and solved(state, run, item) and item not in program.examples:
+        clean = item not in program.examples and item not in program.fickle
+        if row is not None and row.trajectory and clean and solved(state, run, item):
             found[item] = unpacked(row, evidence).task
     return found
