@@ -230,9 +230,17 @@ class Pages:
         """Runs beside each other."""
         asked = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
         folders = [self.site.folder(name) for name in asked]
-        found = [self.site.kept(folder, "compared", partial(_compared, folder)) for folder in folders]
+        found: list[Compared] = []
+        wrong: list[str] = []
+        for folder in folders:
+            try:
+                found.append(self.site.kept(folder, "compared", partial(_compared, folder)))
+            except SkillOptError as error:  # the others can be compared all the same
+                wrong.append(f"{folder.name} cannot be compared: {error}")
         names = [folder.name for folder in self.site.folders()]
-        return page("Compare", *compare_page(names, found, request.query_params), visit=self.visit(request))
+        left_out = [problem(*map(prose, wrong))] if wrong else []
+        main = compare_page(names, found, request.query_params)
+        return page("Compare", *main[:1], *left_out, *main[1:], visit=self.visit(request))
 
     def cost(self, request: Request) -> Response:
         """Calls, tokens, money and time."""
