@@ -177,7 +177,7 @@ def _items_for(state: SearchState, run: RunData, index: int, found: Screened) ->
     waiting = [item for item in aim if item not in tried]
     if not tried:
         return (*waiting[:1], *beside)
-    return () if found.better else tuple(waiting[:1])
+    return () if found.ahead else tuple(waiting[:1])
 
 
 def tries_of(step: OpenStep, place: Place) -> set[str]:
