@@ -100,6 +100,19 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     return filled
 
 
+@pytest.fixture(scope="session")
+def nodes() -> Generator[object]:
+    """A Ray cluster for all who need one (`support.ray_cluster.Nodes`): two nodes of two seats, which take jobs."""
+    from support.project import KEY, KEY_NAME
+    from support.ray_cluster import cluster
+
+    with pytest.MonkeyPatch.context() as shell:  # of whoever starts it: with a key in it, and a variable for agents
+        shell.setenv(KEY_NAME, KEY)
+        shell.setenv("SEEN", "here")
+        with cluster(2, jobs=True) as found:
+            yield found
+
+
 def _train_demo(folder: Path) -> None:
     from support.scripted import ticking
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -65,11 +66,12 @@ def answer_part(facts: Facts, folder: Path) -> Html:
     if found is None:
         return part("answer")
     out = "SKILL.md" if facts.started is None or not facts.started.skill.is_folder else "skills/"
+    export = f"skillopt-es export {shlex.quote(facts.name)} {out}{dir_option(folder.parent)}"
     takes = el(
         "p",
         link("The skill", "run", facts.name, "skill"),
         link("All scores", "run", facts.name, "scores"),
-        el("span", "Take it with ", el("code", f"skillopt-es export {facts.name} {out}{dir_option(folder.parent)}")),
+        None if found.kind == "worse" else el("span", "Take it with ", el("code", export)),
         class_="links",
     )
     said = el("p", el("b", found.words), f" {found.why}")

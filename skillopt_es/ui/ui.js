@@ -26,9 +26,16 @@ let again = false;
 let took = 0;
 let due = 0;
 
+let unseen = false; // something has changed while nobody saw the page
+
 function lookSoon() {
-  due ||= setTimeout(look, Math.max(WAIT, SHARE * took));
+  unseen = document.hidden;
+  if (!unseen) due ||= setTimeout(look, Math.max(WAIT, SHARE * took));
 }
+
+document.addEventListener("visibilitychange", () => {
+  if (unseen) lookSoon();
+});
 
 async function look() {
   clearTimeout(due);
@@ -173,7 +180,12 @@ for (const form of document.querySelectorAll("form[data-check]")) {
     const mine = ++asked;
     const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("checked");
-    if (mine === asked && fresh) document.getElementById("checked").replaceChildren(...fresh.childNodes);
+    if (mine !== asked || !fresh) return;
+    const wrong = fresh.querySelector(".problem")?.textContent ?? "";
+    for (const field of form.elements) {
+      if (field.name.includes(".")) field.setAttribute("aria-invalid", String(wrong.includes(field.name)));
+    }
+    document.getElementById("checked").replaceChildren(...fresh.childNodes);
   }, 2 * WAIT);
   form.addEventListener("input", check);
 }

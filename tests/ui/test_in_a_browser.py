@@ -104,6 +104,8 @@ def test_a_run_is_started_from_the_form_watched_to_its_end_and_compared(tab: Any
     tab.goto(f"{home(address)}/start")
     tab.fill('input[name="train.num_epochs"]', "zero")
     tab.wait_for_selector("#checked .problem", timeout=30_000)
+    sync.expect(tab.locator("#checked .problem")).to_be_in_viewport()
+    assert tab.get_attribute('input[name="train.num_epochs"]', "aria-invalid") == "true"
     tab.fill('input[name="train.num_epochs"]', "1")
     tab.wait_for_selector("#checked table", timeout=30_000)
     started(tab, address, "demo: demo", "by-form", **{"train.num_epochs": "1"})
