@@ -170,7 +170,7 @@ def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
 
 
 def _items_for(state: SearchState, run: RunData, index: int, found: Screened) -> tuple[str, ...]:
-    """What a change is tried on next; nothing when it has had its tasks, or has made one better."""
+    """What a change is tried on next; nothing when it has had its tasks, or made more of them better than worse."""
     step = open_step(state)
     tried = tries_of(step, step.screen(index))
     aim, beside = _tasks_for(state, run, index)
