@@ -102,11 +102,11 @@ def _rivals(state: AnyState, run: RunData, contest: Contest, draw: int) -> Itera
     candidate, current = contest.candidate.hash, contest.current.hash
     done = state.compared.get((candidate, current, draw), {})
     place = (contest.candidate_place / "versus").drawn(draw)
+    # What was not drawn again was compared before.
+    known = {(item, *_answers(*pair, item)) for pair in before for item in _common(run, *pair)}
     for item in _common(run, ours, theirs):
         answer, other = _answers(ours, theirs, item)
-        # What was not drawn again was compared before.
-        known = any(_answers(*pair, item) == (answer, other) for pair in before if item in _common(run, *pair))
-        if item not in done and answer != other and not known:
+        if item not in done and answer != other and (item, answer, other) not in known:
             yield Rivals(
                 place=place,
                 item=item,

@@ -95,14 +95,18 @@ def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraw
 
 def known_of(state: AnyState, run: RunData) -> Known:
     """What the run knows of its items so far, whatever the text, and what its verdicts may still take."""
-    known = Known(families=families_of(state.types), flipped=state.flipped)
+    comparing = (
+        run.config.evaluation.compare_answers
+    )  # where grades that never vary say nothing of what a judge prefers
+    flipped = frozenset(run.selection_items) if comparing else state.flipped
+    known = Known(families=families_of(state.types), flipped=flipped)
     if run.config.evaluation.gate_rule not in LASTING:
         return known
     told = program_at(state).at_gate(state, run)
     never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
     return evolve(
         known,
-        steady=never and not run.config.evaluation.compare_answers,  # grades say nothing of what a judge prefers
+        steady=never and not comparing,
         spare=told.spare,
     )
 

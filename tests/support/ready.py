@@ -7,6 +7,7 @@ start from nothing shows (the script, an environment that speaks to Python, limi
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import importlib
@@ -24,6 +25,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from attrs import define
@@ -122,8 +124,6 @@ def _nursery(warnings: str) -> socket.socket:
 
 def import_all() -> None:
     """What any command will need, once instead of in each."""
-    import skillopt_es.config
-
     for room in ("cli", *ROOMS):
         package = importlib.import_module(f"skillopt_es.{room}")
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
@@ -133,7 +133,19 @@ def import_all() -> None:
             importlib.import_module(entry.module)
     for name in LATER:
         importlib.import_module(name)
-    skillopt_es.config.load_config(None)  # the defaults are parsed once in a process
+    work_once()
+
+
+def work_once() -> None:
+    """Trains and reads a small run, so that what is made when it is first used is there already in each command."""
+    import skillopt_es
+    from skillopt_es.runs.overview import read_and_kept
+
+    small = {"train.num_epochs": 1, "env.limit": 2, "optimizer.use_slow_update": False}
+    with TemporaryDirectory() as folder:
+        run = asyncio.run(skillopt_es.atrain(settings=small, name="small", runs=folder))
+        read_and_kept(run.folder)
+    assert threading.active_count() == 1, "a fork would have no other thread"
 
 
 def become(
