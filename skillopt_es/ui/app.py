@@ -62,7 +62,7 @@ from skillopt_es.ui.safety import Guard, Refused, Rules
 from skillopt_es.ui.shell import Visit, address, link, page, part, problem
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.skill_page import skill_page
-from skillopt_es.ui.steering_part import retract_form, steering_section
+from skillopt_es.ui.steering_part import retract_part, steering_section
 from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream
 
@@ -201,9 +201,9 @@ class Pages:
         shown = [_number(value, 0) for value in query.getlist("show")]
         folder = self.folder(request)
         with Reading.of(folder) as reading:
-            main = item_page(reading, folder.name, query.get("item", ""), shown)
-            order = retract_form(self.facts(request, "glance"), self.visit(request), query.get("item", ""))
-            return self.of_run(request, folder.name, "items", *main, order)
+            item = query.get("item", "")
+            retracted = retract_part(self.facts(request, "glance"), self.visit(request), item)
+            return self.of_run(request, folder.name, "items", *item_page(reading, folder.name, item, shown, retracted))
 
     def skill(self, request: Request) -> Response:
         """The skill with its makers."""
