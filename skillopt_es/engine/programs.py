@@ -203,7 +203,8 @@ class Program(Generic[S]):
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
-    `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
+    `heeds` are the orders that it follows; the loop follows the usual three for it. One that keeps items of its own
+    takes those out that an EvidenceRetracted names.
     `objection` is why a candidate that its rule would take is refused all the same.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
@@ -236,7 +237,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
-    heeds: frozenset[Order] = frozenset({"pause", "budget"})
+    heeds: frozenset[Order] = frozenset({"pause", "budget", "retract"})
     trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:

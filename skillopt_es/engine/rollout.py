@@ -253,7 +253,7 @@ class _Target:
             answered = await self._turn_with(whole, max_tokens, offered, choice if offered else "")
             reply = understood(answered, shelf.tree)
             said, goes_on = shelf.asked(messages, reply, theirs)
-            whole, rounds = [*whole, *said], rounds + 1
+            whole, rounds = shelf.told(messages) if shelf.laid else [*whole, *said], rounds + 1
             if not goes_on or choice == "none":
                 return left_to(reply, theirs)
 

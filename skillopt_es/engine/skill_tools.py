@@ -72,7 +72,9 @@ def understood(reply: ChatReply, tree: SkillTree) -> ChatReply:
     text = reply.text.strip()
     wrapped, spoken = _WRAPPED.fullmatch(text), _SPOKEN.fullmatch(text)
     call = _spoken(spoken[1]) if spoken else _written(wrapped[1] if wrapped else text, tree)
-    return reply if call is None else evolve(reply, finish="tools", tool_calls=(call,))
+    if call is None or not _answer(tree, call).viewed:
+        return reply
+    return evolve(reply, finish="tools", tool_calls=(call,))
 
 
 _WRITTEN = "written"  # the id of a request that was written as text
@@ -108,12 +110,6 @@ class _Told:
     def text(self) -> str:
         """The answer as the model reads it."""
         return json.dumps(self.said, ensure_ascii=False)
-
-    @property
-    def in_words(self) -> str:
-        """The same for a model that has asked in text: what it opened, and that its answer is wanted now."""
-        told = f"{self.viewed}:\n\n{self.said['content']}" if "content" in self.said else self.text
-        return f"{told}\n\nNow answer the task."
 
     def again(self) -> _Told:
         """What is answered in its place where it stands above already."""
@@ -227,16 +223,16 @@ class Shelf:
     """
     The skills of one attempt, and what the target has opened of them.
 
-    A target that has its `own` way to skills is offered no tools: what it opened is read from what it did. One that has
-    `written` its request as text is answered in text, and offered none any more: it would go on to ask for them.
-    `stuck` is one that asks for nothing but what is open before it already.
+    A target that has its `own` way to skills is offered no tools: what it opened is read from what it did. For one that
+    writes its request as text, what it asks for is `laid` open in the place of the list, and it is offered no tools any
+    more: it would go on to ask for them. `stuck` is one that asks for nothing but what is open before it already.
     """
 
     tree: SkillTree
     own: bool = False
     visits: list[_Visit] = field(factory=list)
     viewed: list[str] = field(factory=list)
-    written: bool = False
+    laid: dict[str, str] = field(factory=dict)
     stuck: bool = False
 
     @property
@@ -247,7 +243,7 @@ class Shelf:
     @property
     def offered(self) -> tuple[Tool, ...]:
         """Those that stand in the next question."""
-        return () if self.written else self.tools
+        return () if self.laid else self.tools
 
     @property
     def injected(self) -> tuple[str, ...]:
@@ -271,7 +267,12 @@ class Shelf:
                 self.viewed.append(path)
 
     def told(self, messages: Sequence[Message]) -> list[Message]:
-        """The environment's messages with what was opened before, where it was opened."""
+        """The environment's messages with what was opened before, where it was opened, or in the place of the list."""
+        if self.laid:
+            always = [f"### {each.id}\n{each.body}" for each in entries_of(self.tree) if each.always]
+            texts = "\n\n".join([*always, *(f"### {path}\n{text}" for path, text in self.laid.items())])
+            index = index_of(self.tree)
+            return [evolve(each, content=each.content.replace(index, texts)) for each in messages]
         self.visits = [each for each in self.visits if tuple(messages[: len(each.before)]) == each.before]
         whole = list(messages)
         # From the last to the first, so that places do not shift.
@@ -291,9 +292,12 @@ class Shelf:
             return [], False
         mixed, here = len(calls) < len(reply.tool_calls), {path for visit in self.visits for path in visit.opened}
         answers = [(call, _answer(self.tree, call)) for call in calls]
+        if calls[0].id == _WRITTEN:
+            return [], self._lay(answers[0][1])
         self.stuck = all(told.viewed in here for _, told in answers)
-        self.written = self.written or calls[0].id == _WRITTEN
-        said = _said(reply, [(call, told.again() if told.viewed in here else told) for call, told in answers])
+        given = [(call, told.again() if told.viewed in here else told) for call, told in answers]
+        tools = [Message("tool", each.text, tool_call_id=call.id) for call, each in given]
+        said = [Message("assistant", reply.text, tool_calls=reply.tool_calls), *tools]
         opened = tuple(told.viewed for _, told in answers if told.viewed)
         self.viewed += [path for path in dict.fromkeys(opened) if path not in self.viewed]
         last = self.visits[-1] if self.visits else None
@@ -304,13 +308,14 @@ class Shelf:
             self.visits.append(_Visit(tuple(own), tuple(said), instead=mixed, opened=opened))
         return said, not mixed
 
-
-def _said(reply: ChatReply, answers: Sequence[tuple[ToolCall, _Told]]) -> list[Message]:
-    """The reply and the answers to it, in the way in which it was asked."""
-    if answers[0][0].id == _WRITTEN:
-        return [Message("assistant", reply.text), Message("user", answers[0][1].in_words)]
-    told = [Message("tool", each.text, tool_call_id=call.id) for call, each in answers]
-    return [Message("assistant", reply.text, tool_calls=reply.tool_calls), *told]
+    def _lay(self, told: _Told) -> bool:
+        """Whether what was asked for in writing is laid open now; a request for what is so already is an answer."""
+        if told.viewed in self.laid:
+            return False
+        self.laid[told.viewed] = str(told.said["content"])
+        if told.viewed not in self.viewed:
+            self.viewed.append(told.viewed)
+        return True
 
 
 def left_to(reply: ChatReply, theirs: frozenset[str]) -> ChatReply:

@@ -83,14 +83,16 @@ def _order(facts: Facts, visit: Visit, order: Order, words: str, *, hint: str = 
     return fold(words, _form(facts, visit, "steer", words, *fields))
 
 
-def retract_form(facts: Facts, visit: Visit, item: str) -> Html | None:
-    """The order that leaves an item out of a run that is open; nothing where it cannot be given."""
+def retract_part(facts: Facts, visit: Visit, item: str) -> Html | None:
+    """Who has left an item out and why, or the order that does; nothing where it cannot be given."""
+    gone = [event for event in facts.summary.retracted if item in event.items and not event.place]
+    if gone:
+        return el("p", el("b", "Left out"), f" by {gone[0].by}: {gone[0].reason}", class_="problem")
     started = facts.started
-    if not visit.may_act or started is None or facts.summary.completed is not None:
+    if not visit.may_act or started is None or facts.problems or facts.summary.completed is not None:
         return None
     known = (*started.splits.train, *started.splits.val, *started.splits.test)
-    gone = {each for event in facts.summary.retracted if not event.place for each in event.items}
-    if "retract" not in program_of(started).heeds or item in gone or item not in known:
+    if "retract" not in program_of(started).heeds or item not in known:
         return None
     fields = [*hidden({"order": "retract", "text": item}), _field("Why", "why", _WHY, required=True)]
     return fold("Leave this item out", _form(facts, visit, "steer", "Leave it out", *fields), note(_RETRACTED))

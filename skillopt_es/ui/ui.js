@@ -26,9 +26,16 @@ let again = false;
 let took = 0;
 let due = 0;
 
+let unseen = false; // something has changed while nobody saw the page
+
 function lookSoon() {
-  due ||= setTimeout(look, Math.max(WAIT, SHARE * took));
+  unseen = document.hidden;
+  if (!unseen) due ||= setTimeout(look, Math.max(WAIT, SHARE * took));
 }
+
+document.addEventListener("visibilitychange", () => {
+  if (unseen) lookSoon();
+});
 
 async function look() {
   clearTimeout(due);

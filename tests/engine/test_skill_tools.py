@@ -96,18 +96,18 @@ def test_what_cannot_be_understood_is_answered_and_opens_nothing(name: str, argu
     ],
 )
 def test_a_request_that_a_small_model_writes_as_its_whole_text_is_one(text: str) -> None:
-    """It is answered in text, too, and no tools are offered any more: such a model goes on to ask for them."""
+    """The skill stands in the place of the list then, and no tools are offered: such a model would ask on."""
     shelf = Shelf(TREE)
+    listed = (Message("system", f"Be brief.\n\n{shelf.shown.text}"), Message("user", "u"))
     reply = understood(ChatReply(text=text, finish="stop"), TREE)
-    said, goes_on = shelf.asked(ASKED, reply, frozenset())
-    assert goes_on
+    assert shelf.asked(listed, reply, frozenset()) == ([], True)
     assert shelf.viewed == ["money/SKILL.md"]
-    assert said == [
-        Message("assistant", text),
-        Message("user", "money/SKILL.md:\n\n- a rule\n\nNow answer the task."),
-    ]
+    [system, user] = shelf.told(listed)
+    assert system.content == "Be brief.\n\n### house\n- a rule\n\n### money/SKILL.md\n- a rule"
+    assert user == listed[1]
     assert (shelf.offered, shelf.tools) == ((), (LIST, VIEW))
-    assert not shelf.stuck
+    assert shelf.asked(listed, reply, frozenset()) == ([], False)
+    assert left_to(reply, frozenset()).text == text
 
 
 def test_what_is_open_already_is_not_told_twice() -> None:
@@ -134,6 +134,7 @@ def test_what_is_open_already_is_not_told_twice() -> None:
         '{"name": ["money"]}',
         "[1]",
         "skill_view()",
+        "skill_view('nothing')",
         "",
     ],
 )

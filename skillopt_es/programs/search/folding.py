@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve as replace
 
 from skillopt_es.events.catalog import (
+    AnswersCompared,
     CandidateBuilt,
     CandidateGated,
     EditsRanked,
@@ -71,6 +72,11 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     if program.step is not None and event.place == program.step.place.in_batch(0):
         program = _knowing(_repeated(program, rows), rows)
     return _with(state, program)
+
+
+def compared(state: SearchState, event: AnswersCompared) -> SearchState:
+    """What a judge was asked about two answers counts as questions do: it took no try."""
+    return _with(state, replace(state.program, questions=state.program.questions + len(event.calls)))
 
 
 def _repeated(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:

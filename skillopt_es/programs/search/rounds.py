@@ -170,14 +170,14 @@ def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
 
 
 def _items_for(state: SearchState, run: RunData, index: int, found: Screened) -> tuple[str, ...]:
-    """What a change is tried on next; nothing when it has had its tasks, or has made one better."""
+    """What a change is tried on next; nothing when it has had its tasks, or made more of them better than worse."""
     step = open_step(state)
     tried = tries_of(step, step.screen(index))
     aim, beside = _tasks_for(state, run, index)
     waiting = [item for item in aim if item not in tried]
     if not tried:
         return (*waiting[:1], *beside)
-    return () if found.better else tuple(waiting[:1])
+    return () if found.ahead else tuple(waiting[:1])
 
 
 def tries_of(step: OpenStep, place: Place) -> set[str]:
