@@ -19,6 +19,7 @@ from skillopt_es.ports import Notifier
 
 SECONDS = 30.0
 _IN_A_VARIABLE = "env:"
+_OF_SHELLS = frozenset({">", ">>", "<", "|", "&&", "||", ";", "&"})
 
 
 @frozen
@@ -83,4 +84,10 @@ def open_notifier(how: str, environ: Mapping[str, str]) -> Notifier:
         raise ConfigError(f"--notify is not a command as for a shell: {error}") from error
     if not argv:
         raise ConfigError("--notify is empty", hint="give a command, an address, or env:NAME")
+    of_shells = [word for word in argv[1:] if word in _OF_SHELLS]
+    if of_shells:
+        raise ConfigError(
+            f"--notify starts a program and no shell, to which {of_shells[0]!r} would be a word like any other",
+            hint="let a shell read it: --notify \"sh -c '…'\"",
+        )
     return Command(argv)

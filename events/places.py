@@ -323,6 +323,11 @@ def evaluated(split: str) -> Place:
     return Place("eval") / split
 
 
+def harvested(candidate: str) -> Place:
+    """Where a model is asked what it makes of a candidate task."""
+    return Place("harvest") / candidate
+
+
 def checked(role: str) -> Place:
     """Where a role's model is asked whether it answers."""
     return Place("doctor") / role

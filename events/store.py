@@ -150,8 +150,9 @@ class Store:
                 self._connection.execute("rollback")
 
     def _checkpoint(self) -> None:
-        # A reader in the middle of a query keeps the file from being emptied; the next barrier will do it.
-        self._connection.execute("pragma busy_timeout = 200")
+        # A reader in the middle of a query keeps the file from being emptied; the next barrier will do it, so that
+        # a step waits for no page that is open.
+        self._connection.execute("pragma busy_timeout = 50")
         try:
             self._connection.execute("pragma wal_checkpoint(truncate)").fetchall()
         finally:

@@ -25,6 +25,7 @@ Stage = Literal[
     "meta_skill",
     "probe",
     "judge",
+    "harvest",
 ]
 Purpose = Literal["train", "selection", "parts", "slow_previous", "slow_current", "test"]
 HELD_OUT: frozenset[Purpose] = frozenset({"selection", "parts", "test"})
@@ -46,7 +47,7 @@ WHOLE_FILES: frozenset[str] = frozenset({"create", "describe", "rename", "merge"
 """The edits that make, move or remove files of a folder of skills, or write the line that describes one."""
 SuggestionKind = Literal["add_rule", "remove_rule", "merge_rules", "reorganize", "compress", "clarify"]
 Priority = Literal["high", "medium", "low"]
-PatchSource = Literal["failure", "success", "examples"]
+PatchSource = Literal["failure", "success", "examples", "pruning"]
 """Where proposals come from; `examples` are training items with their right answers, which nobody was asked for."""
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]

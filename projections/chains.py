@@ -71,6 +71,7 @@ class Chain:
     tries: tuple[Seen[TriesPlanned], ...] = ()
     ranked: Seen[EditsRanked] | None = None
     rewritten: Seen[SkillRewritten] | None = None
+    first_built: Seen[CandidateBuilt] | None = None
     built: Seen[CandidateBuilt] | None = None
     gated: Seen[CandidateGated] | None = None
     skipped: Seen[StepSkipped] | None = None
@@ -154,6 +155,17 @@ class Chain:
     def reports(self) -> Mapping[str, EditReport]:
         """What the candidate's making says of each proposal that was chosen."""
         return {} if self.built is None else {report.edit: report for report in self.built.event.reports}
+
+    @cached_property
+    def left_out(self) -> Mapping[str, EditReport]:
+        """What is said of the proposals that were not even in the candidate of all together."""
+        if self.first_built is None or self.ranked is None or self.ranked.event.together is None:
+            return {}
+        return {
+            report.edit: report
+            for report in self.first_built.event.reports
+            if report.edit not in self.ranked.event.pool
+        }
 
     @cached_property
     def in_skill(self) -> Mapping[tuple[str, ...], str]:
@@ -243,7 +255,7 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     TriesPlanned: lambda chain, seen: evolve(chain, tries=(*chain.tries, seen)),
     EditsRanked: lambda chain, seen: evolve(chain, ranked=seen),
     SkillRewritten: lambda chain, seen: evolve(chain, rewritten=seen),
-    CandidateBuilt: lambda chain, seen: evolve(chain, built=seen),
+    CandidateBuilt: lambda chain, seen: evolve(chain, first_built=chain.first_built or seen, built=seen),
     CandidateGated: lambda chain, seen: evolve(chain, gated=seen),
     StepSkipped: lambda chain, seen: evolve(chain, skipped=seen),
     AppendixWritten: lambda chain, seen: evolve(chain, written=seen),

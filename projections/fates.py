@@ -90,12 +90,10 @@ def _end(chain: Chain, name: str) -> tuple[Reason, str]:
     if merge is not None:
         said = "is worded like it" if merge in chain.unsaid else "goes back to it"
         return "merged_away", f"nothing that {merge} wrote {said}"
-    if chain.ranked is None or name not in chain.ranked.event.pool:
-        return _without_verdict(chain)
-    ranked = chain.ranked.event
-    if name not in ranked.chosen:
+    ranked = None if chain.ranked is None else chain.ranked.event
+    if ranked is not None and name in ranked.pool and name not in ranked.chosen:
         return "ranked_out", _why_not_chosen(ranked, name)
-    report = chain.reports.get(name)
+    report = chain.left_out.get(name) or chain.reports.get(name)
     if report is None:
         return _without_verdict(chain)
     if not report.status.startswith("applied"):

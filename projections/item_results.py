@@ -11,6 +11,7 @@ from attrs import field, frozen
 from skillopt_es.events.catalog import (
     CandidateGated,
     CertificateWagered,
+    EditsRanked,
     PatchProposed,
     Recorded,
     RolloutCompleted,
@@ -20,7 +21,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.results import Result
-from skillopt_es.events.values import Outcome, Proposal, SplitIds
+from skillopt_es.events.values import GateVerdict, Outcome, Proposal, SplitIds
 from skillopt_es.projections.chains import CHAIN_TYPES, ChainBuilder, Seen
 from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
 from skillopt_es.projections.state import proposals_in
@@ -152,6 +153,11 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
             case SkillScored() as event if item in event.not_run:
                 left_out.append(Seen(recorded.seq, event))
             case CandidateGated(verdict=verdict) as event if item in (*verdict.won, *verdict.lost):
+                turned.append(
+                    Turned(seq=recorded.seq, step=event.step, epoch=builder.chains[event.step].epoch,
+                           how="won" if item in verdict.won else "lost", action=verdict.action)
+                )  # fmt: skip
+            case EditsRanked(together=GateVerdict() as verdict) as event if item in (*verdict.won, *verdict.lost):
                 turned.append(
                     Turned(seq=recorded.seq, step=event.step, epoch=builder.chains[event.step].epoch,
                            how="won" if item in verdict.won else "lost", action=verdict.action)

@@ -269,7 +269,7 @@ AnyState = RunState[object]
 """A run of whatever program, as those see it who read its core alone."""
 
 
-ENOUGH_REPEATS = 40
+ENOUGH_REPEATS = 24
 """Results that came out the same twice, none otherwise, after which a target is taken for one that never varies."""
 
 

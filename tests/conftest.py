@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import gc
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -43,6 +46,13 @@ for _number, _usual in (
         signal.signal(_number, _usual)
 
 
+# A quarter of the examples by default; `--hypothesis-profile=thorough -m "slow or hypothesis"` draws them all. On a
+# busy machine any example may take long.
+settings.register_profile("thorough", max_examples=100, deadline=None)
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.load_profile("quick")
+
+
 def pytest_xdist_auto_num_workers() -> int | None:
     """One more than there are processors: many a test waits, for a limit to pass or a process to end."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ or not hasattr(os, "sched_getaffinity"):
@@ -62,23 +72,85 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+Once = Callable[[str, Callable[[Path], object]], Path]
+
+
 @pytest.fixture(scope="session")
-def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a complete run of the bundled demo, under `…/runs/demo`; read it, never write to it."""
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """
+    Fills a folder of some name once for all workers; each gets a copy of its own.
+
+    A copy, because a reader leaves files beside a log while it reads, and somebody else may be copying it just then.
+    """
+    own = tmp_path_factory.mktemp("once")
+    shared = own.parent.parent if "PYTEST_XDIST_WORKER" in os.environ else own.parent
+
+    @cache
+    def filled(name: str, fill: Callable[[Path], object]) -> Path:
+        first = shared / name  # where a run says that its data lies
+        with (shared / f"{name}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes while it is being filled waits
+            if not os.fstat(lock.fileno()).st_size:
+                shutil.rmtree(first, ignore_errors=True)  # somebody failed half-way
+                fill(first)
+                lock.write("filled")
+        shutil.copytree(first, own / name)
+        return own / name
+
+    return filled
+
+
+@pytest.fixture(scope="session")
+def nodes() -> Generator[object]:
+    """A Ray cluster for all who need one (`support.ray_cluster.Nodes`): two nodes of two seats, which take jobs."""
+    from support.project import KEY, KEY_NAME
+    from support.ray_cluster import cluster
+
+    with pytest.MonkeyPatch.context() as shell:  # of whoever starts it: with a key in it, and a variable for agents
+        shell.setenv(KEY_NAME, KEY)
+        shell.setenv("SEEN", "here")
+        with cluster(2, jobs=True) as found:
+            yield found
+
+
+def _train_demo(folder: Path) -> None:
     from support.scripted import ticking
 
     from skillopt_es.config import load_config
     from skillopt_es.sessions.session import start
     from skillopt_es.sessions.wiring import Session
 
-    folder = tmp_path_factory.mktemp("demo") / "runs" / "demo"
-    asyncio.run(start(load_config(None), folder, Session(now=ticking(), clock=lambda: 0.0)))
-    return folder
+    asyncio.run(start(load_config(None), folder / "runs" / "demo", Session(now=ticking(), clock=lambda: 0.0)))
 
 
 @pytest.fixture(scope="session")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def demo_run(once: Once) -> Path:
+    """The folder of a complete run of the bundled demo, under `…/runs/demo`; read it, never write to it."""
+    return once("demo", _train_demo) / "runs" / "demo"
+
+
+@pytest.fixture(scope="session")
+def audited(once: Once) -> Callable[[str], Path]:
     """The folder of a scripted run of some kind (`support.audited.KINDS`), trained when it is first asked for."""
     from support.audited import trained
 
-    return cache(lambda kind: trained(kind, tmp_path_factory.mktemp("audited") / kind.replace(" ", "-")))
+    @cache
+    def run(kind: str) -> Path:
+        return once(kind.replace(" ", "-"), partial(trained, kind)) / "run"
+
+    return run
+
+
+def _train_skills(folder: Path) -> None:
+    from support.command import command
+
+    folder.mkdir()
+    done = command("run", "--demo", "skills", "--run", "demo", cwd=folder)
+    assert done.code == 0, done.err
+    assert "blame demo amounts/SKILL.md" in done.out
+
+
+@pytest.fixture(scope="session")
+def skills_demo(once: Once) -> Path:
+    """A folder in which the demo of a folder of skills was trained, as `runs/demo`; write beside it, not into it."""
+    return once("skills", _train_skills)

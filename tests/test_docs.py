@@ -16,7 +16,8 @@ from skillopt_es.cli.main import COMMANDS
 from skillopt_es.config import load_config
 from skillopt_es.config.sections import SHARED_ROLE_KEYS
 from skillopt_es.ports import MODELS
-from skillopt_es.sessions.opening import open_model, registered
+from skillopt_es.sessions.opening import open_model
+from skillopt_es.version import installed_for
 
 ROOT = Path(__file__).parent.parent
 
@@ -112,5 +113,5 @@ def test_the_model_page_names_every_backend_and_key() -> None:
     elsewhere = {"backend", "base_url", "api_key_env", "extra_headers", "temperature", "reasoning_effort"}
     for key in set(SHARED_ROLE_KEYS) - elsewhere:
         assert f"`{key}`" in text or f"{key}: " in text, key
-    for name in registered(MODELS):
+    for name in installed_for(MODELS):
         assert f"`{name}`" in text, name

@@ -40,7 +40,7 @@ FOLDS = [
     (file, tree)
     for folder in ("projections", "skillopt_es")
     for file in sorted((ROOT / folder).rglob("*.py"))
-    if (tree := ast.parse(file.read_text("utf-8"))) and tables(tree) and matched(tree)
+    if "TYPES" in (source := file.read_text("utf-8")) and tables(tree := ast.parse(source)) and matched(tree)
 ]
 
 

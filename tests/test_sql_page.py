@@ -6,14 +6,14 @@ import json
 import re
 import shlex
 import sqlite3
-import subprocess
-import sys
-from contextlib import closing
+from contextlib import chdir, closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from sqlite_utils import Database
+from sqlite_utils.cli import cli as sqlite_utils_command
 from support.doc_commands import shell_commands
 
 from skillopt_es.cli.main import main
@@ -49,8 +49,10 @@ def test_sqlite_utils_finds_what_it_knows(command: str, two_runs: Path) -> None:
 
 def sqlite_utils(folder: Path, *words: str) -> str:
     """What `sqlite-utils` prints."""
-    line = [sys.executable, "-m", "sqlite_utils", *words]
-    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout
+    with chdir(folder):
+        done = CliRunner().invoke(sqlite_utils_command, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def test_runs_lie_side_by_side_in_one_database(two_runs: Path) -> None:

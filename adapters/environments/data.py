@@ -113,7 +113,7 @@ def _values(path: Path, text: str) -> Iterator[tuple[int, Json]]:
     raise DataError(
         f"{path}:{_line_at(text, start)}: not JSON: expected `[` or `{{`, not {text[start]!r}",
         hint="put one JSON object on each line, or all of them into one JSON array; "
-        "`skillopt-es import-tasks` makes such a file of a table",
+        "`skillopt-es import-tasks` reads other kinds of files",
     )
 
 

@@ -17,7 +17,10 @@ from skillopt_es.ports import DataSettings, Item, Splits
 _SPLITS: tuple[Split, ...] = ("train", "val", "test")
 _NAMES: Mapping[str, Split] = {
     "train": "train",
+    "training": "train",
     "val": "val",
+    "validation": "val",
+    "dev": "val",
     "valid_seen": "val",
     "selection": "val",
     "test": "test",

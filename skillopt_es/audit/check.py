@@ -162,6 +162,8 @@ class _Walk:
         self.state = evolve(self.state, event)
         if isinstance(event, RunForked | RunResumed):
             self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
+        if isinstance(event, EvidenceRetracted) and self.state.started is not None:
+            self.run = changed(self.run, started=self.state.started)
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""

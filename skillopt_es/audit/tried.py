@@ -66,7 +66,9 @@ def tried_in(chain: Chain, reading: Reading) -> Tried:
     against = () if chain.gated is None else chain.gated.event.against
     return Tried(
         triggers=tuple(
-            _trigger(row, before.get(row.item, ()), decided=row.item in against) for row in found if _kind(row.place)
+            _trigger(row, before.get(row.item, ()), decided=row.item in against)
+            for row in found
+            if row.place in planned and _kind(row.place)
         ),
         parts=tuple(
             PartResult(item=row.item, place=row.place, edits=planned[row.place].edits, hard=_hard(row))

@@ -185,13 +185,13 @@ def _parts(tried: Tried) -> Iterator[str]:
         yield f"  {each.item}: {came} with {', '.join(each.edits)} alone"
 
 
-_SAID = {"should": "should open what became of it", "should-not": "should not open it", "none": "should open none"}
+_SAID = {"should": "should open it, or what it became", "should-not": "should not open it", "none": "needs no skill"}
 
 
 def _triggers(tried: Tried) -> Iterator[str]:
     """The training items that say what should open which skill; those for whose sake it was refused are marked."""
     if tried.triggers:
-        yield f"trigger set, {counted(len(tried.triggers), 'training item')}"
+        yield f"trigger set, {counted(len(tried.triggers), 'training item')} that passed before"
     for each in tried.triggers:
         came = "not measured" if each.passed is None else "passed" if each.passed else "failed"
         moved = f"opened {names(each.before) or 'nothing'}, then {names(each.after) or 'nothing'}; {came}"

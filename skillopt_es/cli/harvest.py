@@ -12,6 +12,7 @@ import click
 
 from skillopt_es.cli.options import json_option
 from skillopt_es.cli.printing import print_json, print_table
+from skillopt_es.cli.propose import FILE, propose_command, there
 from skillopt_es.cli.terminal import print_warning, tell
 from skillopt_es.counting import counted
 from skillopt_es.errors import DataError
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from skillopt_es.harvest.review import Reviewed, Task
     from skillopt_es.ports import Conversation, Unreadable
 
-_FILE = Path("harvest.jsonl")
-
 
 @click.group("harvest")
 def harvest_command() -> None:
@@ -31,6 +30,7 @@ def harvest_command() -> None:
 
     \b
     skillopt-es harvest scan                           read the agents' files, write harvest.jsonl
+    skillopt-es harvest propose config.yaml            if you like: a model makes better tasks of them
     skillopt-es harvest review                         look at each candidate: keep, leave or edit it
     skillopt-es harvest tasks tasks.jsonl              the kept ones, as data for a run
     """
@@ -51,7 +51,7 @@ def harvest_command() -> None:
 )
 @click.option("--folder", help="Only conversations held in this folder or below it.")
 @click.option("--since", metavar="DATE", help="Only conversations that began on this day (YYYY-MM-DD) or later.")
-@click.option("--out", type=click.Path(path_type=Path), default=_FILE, show_default=True, help="The harvest's file.")
+@click.option("--out", type=click.Path(path_type=Path), default=FILE, show_default=True, help="The harvest's file.")
 @json_option
 def scan_command(
     agents: tuple[str, ...], home: Path | None, folder: str | None, since: str | None, out: Path, as_json: bool
@@ -95,6 +95,7 @@ def scan_command(
     click.echo(f"candidates  {len(found)}, {len(new)} of them new, in {out}")
     if new:
         click.echo(f"next        skillopt-es harvest review {out}")
+        click.echo("            (or have a model make better tasks of them first: skillopt-es harvest propose CONFIG)")
 
 
 def _tell_scanned(
@@ -150,8 +151,11 @@ def _moment(when: str) -> float | None:
         return None
 
 
+harvest_command.add_command(propose_command)
+
+
 @harvest_command.command("review")
-@click.argument("file", type=click.Path(path_type=Path), default=_FILE)
+@click.argument("file", type=click.Path(path_type=Path), default=FILE)
 @click.option("--keep", multiple=True, metavar="ID", help="Keep this candidate, and ask nothing.")
 @click.option("--leave", multiple=True, metavar="ID", help="Leave this one, and ask nothing.")
 @json_option
@@ -164,7 +168,7 @@ def review_command(file: Path, keep: tuple[str, ...], leave: tuple[str, ...], as
     """
     from skillopt_es.harvest.review import read_harvest
 
-    harvest = _there(file, read_harvest(file))
+    harvest = there(file, read_harvest(file))
     decided = [(each, "kept") for each in keep] + [(each, "left") for each in leave]
     for name, word in decided:
         _decide(file, _one(harvest, name), word)
@@ -183,23 +187,26 @@ def _ask(file: Path, waiting: list[Reviewed]) -> None:
     from skillopt_es.harvest.review import task_of
 
     for number, each in enumerate(waiting, 1):
-        task = task_of(each.candidate)
+        task = each.draft
         while True:
             _show(each, task, f"{number} of {len(waiting)}")
-            word = _answer(file)
-            if word != "e":
+            word = _answer(file, proposed=task != task_of(each.candidate))
+            if word not in ("e", "r"):
                 break
-            task = _edited(task)
+            task = _edited(task) if word == "e" else task_of(each.candidate)
         if word == "q":
             return
         if word in ("k", "l"):
             _decide(file, each, "kept" if word == "k" else "left", task)
 
 
-def _answer(file: Path) -> str:
+def _answer(file: Path, *, proposed: bool) -> str:
     """A letter; with Ctrl-C, or where nobody is there to ask, it says how to go on, and ends."""
+    words, letters = "keep, leave, edit, later or quit", ["k", "l", "e", "s", "q"]
+    if proposed:
+        words, letters = "keep, leave, edit, the rules' own task, later or quit", ["k", "l", "e", "r", "s", "q"]
     try:
-        return str(click.prompt("keep, leave, edit, later or quit", type=click.Choice(("k", "l", "e", "s", "q"))))
+        return str(click.prompt(words, type=click.Choice(letters)))
     except click.Abort:
         click.echo("")
         hint = f"`skillopt-es harvest review {file}` asks about the rest; --keep ID and --leave ID ask nothing"
@@ -212,6 +219,11 @@ def _show(each: Reviewed, task: Task, where: str) -> None:
     times = counted(len(candidate.seen), "time")
     agents = ", ".join(dict.fromkeys(seen.agent for seen in candidate.seen))
     click.echo(f"\n[{where}] {candidate.id}  {candidate.kind}  asked {times} ({agents})")
+    if (proposal := each.proposal) is not None:
+        what = "makes no task of it" if proposal.proposed is None else "proposes a task"
+        click.echo(f"{proposal.by} {what}{f': {proposal.why}' if proposal.why else ''}")
+        for dropped in proposal.dropped:
+            click.echo(f"taken out of that: {dropped}")
     click.echo(json.dumps(task, ensure_ascii=False, indent=2))
     word = "which nobody corrected" if candidate.accepted else "after a correction"
     click.echo(f"the answer, {word}:\n{candidate.answered[:1500]}")
@@ -234,9 +246,9 @@ def _edited(task: Task) -> Task:
 
 
 def _decide(file: Path, each: Reviewed, word: str, task: Task | None = None) -> None:
-    from skillopt_es.harvest.review import Decision, appended, task_of
+    from skillopt_es.harvest.review import Decision, appended
 
-    changed = task if task is not None and task != task_of(each.candidate) else None
+    changed = task if task is not None and task != each.draft else None
     at = datetime.now(UTC).isoformat(timespec="seconds")
     kept = word == "kept"
     decision = Decision(
@@ -253,15 +265,7 @@ def _one(harvest: dict[str, Reviewed], name: str) -> Reviewed:
     return harvest[found[0]]
 
 
-def _there(file: Path, harvest: dict[str, Reviewed]) -> dict[str, Reviewed]:
-    if not harvest:
-        raise DataError(f"{file} has no candidates", hint="`skillopt-es harvest scan` looks for some")
-    return harvest
-
-
 def _plain(each: Reviewed) -> dict[str, Json]:
-    from skillopt_es.harvest.review import task_of
-
     candidate = each.candidate
     return {
         "id": candidate.id,
@@ -270,13 +274,14 @@ def _plain(each: Reviewed) -> dict[str, Json]:
         "times": len(candidate.seen),
         "accepted": candidate.accepted,
         "answered": candidate.answered,
-        "task": task_of(candidate) if each.task is None else each.task,
+        "proposed_by": None if each.proposal is None or each.proposal.proposed is None else each.proposal.by,
+        "task": each.draft,
     }
 
 
 @harvest_command.command("tasks")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--file", type=click.Path(path_type=Path), default=_FILE, show_default=True, help="The harvest's file.")
+@click.option("--file", type=click.Path(path_type=Path), default=FILE, show_default=True, help="The harvest's file.")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 @json_option
 def tasks_command(out: Path, file: Path, force: bool, as_json: bool) -> None:
@@ -288,7 +293,7 @@ def tasks_command(out: Path, file: Path, force: bool, as_json: bool) -> None:
     from skillopt_es.cli.files import refuse_existing, writing
     from skillopt_es.harvest.review import kept_tasks, read_harvest
 
-    tasks = kept_tasks(_there(file, read_harvest(file)))
+    tasks = kept_tasks(there(file, read_harvest(file)))
     if not tasks:
         raise DataError(f"nothing in {file} has been kept", hint=f"`skillopt-es harvest review {file}` asks about each")
     refuse_existing(out, force=force)

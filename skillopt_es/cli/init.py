@@ -145,11 +145,12 @@ def write_package(name: str, folder: Path) -> list[str]:
 
 
 def _require_new(name: str) -> None:
-    from skillopt_es.sessions.opening import ENVIRONMENTS, registered
+    from skillopt_es.sessions.opening import ENVIRONMENTS
+    from skillopt_es.version import installed_for
 
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise ConfigError(
             f"{name!r} cannot be the name of an environment", hint="use lower-case letters, digits and single - or _"
         )
-    if name in registered(ENVIRONMENTS):
+    if name in installed_for(ENVIRONMENTS):
         raise ConfigError(f"an environment {name} is installed already", hint="give yours another name")

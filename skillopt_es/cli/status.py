@@ -30,6 +30,7 @@ from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, 
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import is_sealed, looks_words, skill_named, status_words
+from skillopt_es.programs.harvesting import HARVEST
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs.folders import dir_option
@@ -198,6 +199,9 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
     if summary.is_evaluation:
         _print_evaluation(found)
         return
+    if summary.program == HARVEST.name:
+        _print_harvest(found)
+        return
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
     status = status_words(each.status, damaged=bool(each.problem))
@@ -270,6 +274,16 @@ def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
     if null.churn is not None:
         more = "" if round(null.turned, 2) >= CHURN else " (more cannot turn: nearly all items do the same each time)"
         yield f"accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}{more}"
+
+
+def _print_harvest(found: Detailed) -> None:
+    """What was spent on candidate tasks."""
+    each = found.overview
+    field("harvest", f"{each.folder.name}: what models were asked about candidate tasks, no training run")
+    field("used", f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
+    field("log", f"{counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
+    click.echo()
+    field("next", "`skillopt-es harvest propose` goes on, `skillopt-es harvest review` shows what came of it")
 
 
 def _print_evaluation(found: Detailed) -> None:

@@ -220,6 +220,8 @@ class SearchConfig:
     anew: int = field(metadata=_limits(low=0))
     backlog: bool
     beside: int = field(metadata=_limits(low=0))
+    together: int = field(metadata=_limits(low=0))
+    prune: bool
     examples: Literal["auto", "on", "off"]
     reply: Literal["auto", "json", "text"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -32,6 +32,7 @@ from skillopt_es.ports import ChatRequest
 from skillopt_es.projections import core
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.version import installed_for
 
 PROGRAMS = "skillopt_es.programs"
 
@@ -202,7 +203,8 @@ class Program(Generic[S]):
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
-    `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
+    `heeds` are the orders that it follows; the loop follows the usual three for it. One that keeps items of its own
+    takes those out that an EvidenceRetracted names.
     `objection` is why a candidate that its rule would take is refused all the same.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
@@ -235,7 +237,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
-    heeds: frozenset[Order] = frozenset({"pause", "budget"})
+    heeds: frozenset[Order] = frozenset({"pause", "budget", "retract"})
     trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:
@@ -254,7 +256,7 @@ def hand_over(program: Program[Any]) -> None:
 
     Raises ConfigError for a name that an installed program has: what a log says of it must mean one thing.
     """
-    if program.name in {point.name for point in entry_points(group=PROGRAMS)}:
+    if program.name in installed_for(PROGRAMS):
         if installed_program(program.name) is program:
             return
         raise ConfigError(f"a program named {program.name!r} is installed already", hint="give yours another name")
@@ -274,9 +276,9 @@ def program_named(name: str, place: str = "") -> Program[Any]:
 @cache
 def installed_program(name: str, place: str = "") -> Program[Any]:
     """The program that a package brings under that name; it is looked for once, for every event asks."""
-    found = {point.name: point for point in entry_points(group=PROGRAMS)}
+    found = installed_for(PROGRAMS)
     if name not in found:
-        ways = [each for each in sorted(found) if _trains(found[each])]
+        ways = [each for each in found if _trains(found[each])]
         close = get_close_matches(name, ways, n=1)
         raise ConfigError(
             f"{place}train.program is {name!r}, and no installed package provides a program of that name",

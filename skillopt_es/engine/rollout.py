@@ -245,15 +245,16 @@ class _Target:
         if shelf is None or not shelf.tools:
             return await self._turn_with(messages, max_tokens, tools, tool_choice)
         theirs = frozenset(tool.name for tool in tools)
-        offered, whole = (*tools, *shelf.tools), shelf.told(messages)
-        rounds = 0
+        whole, rounds = shelf.told(messages), 0
         while True:
+            offered = (*tools, *shelf.offered)
             # In the end it has to answer with what it has.
-            choice = "none" if rounds >= MOST_ROUNDS else tool_choice or "auto"
-            reply = understood(await self._turn_with(whole, max_tokens, offered, choice), shelf.tree)
+            choice = "none" if rounds >= MOST_ROUNDS or shelf.stuck else tool_choice or "auto"
+            answered = await self._turn_with(whole, max_tokens, offered, choice if offered else "")
+            reply = understood(answered, shelf.tree)
             said, goes_on = shelf.asked(messages, reply, theirs)
-            whole, rounds = [*whole, *said], rounds + 1
-            if not goes_on or rounds > MOST_ROUNDS:
+            whole, rounds = shelf.told(messages) if shelf.laid else [*whole, *said], rounds + 1
+            if not goes_on or choice == "none":
                 return left_to(reply, theirs)
 
     async def _turn_with(

@@ -72,11 +72,16 @@ def understood(reply: ChatReply, tree: SkillTree) -> ChatReply:
     text = reply.text.strip()
     wrapped, spoken = _WRAPPED.fullmatch(text), _SPOKEN.fullmatch(text)
     call = _spoken(spoken[1]) if spoken else _written(wrapped[1] if wrapped else text, tree)
-    return reply if call is None else evolve(reply, text="", finish="tools", tool_calls=(call,))
+    if call is None or not _answer(tree, call).viewed:
+        return reply
+    return evolve(reply, finish="tools", tool_calls=(call,))
+
+
+_WRITTEN = "written"  # the id of a request that was written as text
 
 
 def _spoken(skill: str) -> ToolCall:
-    return ToolCall("written", VIEW.name, json.dumps({"skill_id": skill}))
+    return ToolCall(_WRITTEN, VIEW.name, json.dumps({"skill_id": skill}))
 
 
 def _written(text: str, tree: SkillTree) -> ToolCall | None:
@@ -91,7 +96,7 @@ def _written(text: str, tree: SkillTree) -> ToolCall | None:
         return _spoken(name)
     if not isinstance(given, dict) or not (tool_named(name) if isinstance(name, str) else "skill_id" in given):
         return None
-    return ToolCall("written", name if isinstance(name, str) else VIEW.name, json.dumps(given))
+    return ToolCall(_WRITTEN, name if isinstance(name, str) else VIEW.name, json.dumps(given))
 
 
 @frozen
@@ -105,6 +110,12 @@ class _Told:
     def text(self) -> str:
         """The answer as the model reads it."""
         return json.dumps(self.said, ensure_ascii=False)
+
+    def again(self) -> _Told:
+        """What is answered in its place where it stands above already."""
+        return _Told(
+            {"skill_id": skill_of(self.viewed), "note": "it is open already, see above; now answer"}, self.viewed
+        )
 
 
 _LAID = (
@@ -204,6 +215,7 @@ class _Visit:
     before: tuple[Message, ...]
     messages: tuple[Message, ...]
     instead: bool = False
+    opened: tuple[str, ...] = ()
 
 
 @define
@@ -211,18 +223,27 @@ class Shelf:
     """
     The skills of one attempt, and what the target has opened of them.
 
-    A target that has its `own` way to skills is offered no tools: what it opened is read from what it did.
+    A target that has its `own` way to skills is offered no tools: what it opened is read from what it did. For one that
+    writes its request as text, what it asks for is `laid` open in the place of the list, and it is offered no tools any
+    more: it would go on to ask for them. `stuck` is one that asks for nothing but what is open before it already.
     """
 
     tree: SkillTree
     own: bool = False
     visits: list[_Visit] = field(factory=list)
     viewed: list[str] = field(factory=list)
+    laid: dict[str, str] = field(factory=dict)
+    stuck: bool = False
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the target is offered; nothing where there is nothing to open."""
         return (LIST, VIEW) if listing_of(self.tree) and not self.own else ()
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """Those that stand in the next question."""
+        return () if self.laid else self.tools
 
     @property
     def injected(self) -> tuple[str, ...]:
@@ -246,7 +267,12 @@ class Shelf:
                 self.viewed.append(path)
 
     def told(self, messages: Sequence[Message]) -> list[Message]:
-        """The environment's messages with what was opened before, where it was opened."""
+        """The environment's messages with what was opened before, where it was opened, or in the place of the list."""
+        if self.laid:
+            always = [f"### {each.id}\n{each.body}" for each in entries_of(self.tree) if each.always]
+            texts = "\n\n".join([*always, *(f"### {path}\n{text}" for path, text in self.laid.items())])
+            index = index_of(self.tree)
+            return [evolve(each, content=each.content.replace(index, texts)) for each in messages]
         self.visits = [each for each in self.visits if tuple(messages[: len(each.before)]) == each.before]
         whole = list(messages)
         # From the last to the first, so that places do not shift.
@@ -264,20 +290,32 @@ class Shelf:
         calls = [call for call in reply.tool_calls if call.name not in theirs]
         if reply.finish != "tools" or not calls:
             return [], False
-        mixed = len(calls) < len(reply.tool_calls)
-        answers = []
-        for call in calls:
-            told = _answer(self.tree, call)
-            if told.viewed and told.viewed not in self.viewed:
-                self.viewed.append(told.viewed)
-            answers.append(Message("tool", told.text, tool_call_id=call.id))
-        said = [Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers]
+        mixed, here = len(calls) < len(reply.tool_calls), {path for visit in self.visits for path in visit.opened}
+        answers = [(call, _answer(self.tree, call)) for call in calls]
+        if calls[0].id == _WRITTEN:
+            return [], self._lay(answers[0][1])
+        self.stuck = all(told.viewed in here for _, told in answers)
+        given = [(call, told.again() if told.viewed in here else told) for call, told in answers]
+        tools = [Message("tool", each.text, tool_call_id=call.id) for call, each in given]
+        said = [Message("assistant", reply.text, tool_calls=reply.tool_calls), *tools]
+        opened = tuple(told.viewed for _, told in answers if told.viewed)
+        self.viewed += [path for path in dict.fromkeys(opened) if path not in self.viewed]
         last = self.visits[-1] if self.visits else None
         if last is not None and not last.instead and last.before == tuple(own):
-            self.visits[-1] = evolve(last, messages=(*last.messages, *said), instead=mixed)
+            opened, messages = (*last.opened, *opened), (*last.messages, *said)
+            self.visits[-1] = evolve(last, messages=messages, instead=mixed, opened=opened)
         else:
-            self.visits.append(_Visit(tuple(own), tuple(said), instead=mixed))
+            self.visits.append(_Visit(tuple(own), tuple(said), instead=mixed, opened=opened))
         return said, not mixed
+
+    def _lay(self, told: _Told) -> bool:
+        """Whether what was asked for in writing is laid open now; a request for what is so already is an answer."""
+        if told.viewed in self.laid:
+            return False
+        self.laid[told.viewed] = str(told.said["content"])
+        if told.viewed not in self.viewed:
+            self.viewed.append(told.viewed)
+        return True
 
 
 def left_to(reply: ChatReply, theirs: frozenset[str]) -> ChatReply:

@@ -37,7 +37,7 @@ from skillopt_es.events.values import (
     SkillTree,
     Split,
 )
-from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent, never_varies
+from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
 from skillopt_es.skill.density import semantic_density
 
 
@@ -297,8 +297,7 @@ def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
     known = state.measured.get(current.skill.hash)
     if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
         return []
-    steady = never_varies(state.repeated, len(state.flipped))
-    if run.config.evaluation.gate_rule in LASTING and steady:
+    if run.config.evaluation.gate_rule in LASTING and not state.flipped:
         return []
     return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from skillopt_es.engine.tasks import ASKED_ANEW, Comparisons, Contest, Decide, Rivals, RunData, Task, measure, selection
+from skillopt_es.engine.tasks import ASKED_ANEW, Comparisons, Contest, Decide, Rivals, RunData, Task
 from skillopt_es.events.catalog import AnswersCompared, RunPaused
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import EVEN, UNREADABLE, CallRef, Failed, Measured, SkillTree
+from skillopt_es.events.values import EVEN, LASTING, UNREADABLE, CallRef, Failed, Measured, SkillTree
 from skillopt_es.gate.comparing import Side
 from skillopt_es.gate.noise import Draw
 from skillopt_es.projections.state import AnyState, Drawn
@@ -32,41 +32,51 @@ def preferences(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, 
 
 def _compared_draws(state: AnyState, run: RunData, contest: Contest) -> Iterator[Draw]:
     """The comparisons of one draw after the other, up to the first that is not complete."""
-    for number, (ours, theirs) in enumerate(_drawn(state, contest), start=1):
+    earlier: dict[_Answers, Measured] = {}
+    for number, (ours, theirs) in enumerate(_drawn(state, run, contest), start=1):
         found: dict[str, Measured] = {}
         done = state.compared.get((contest.candidate.hash, contest.current.hash, number), {})
-        for item in _common(run, ours, theirs):
-            if _same(ours, theirs, item):
+        common = _common(run, ours, theirs)
+        for item in common:
+            answers = _answers(ours, theirs, item)
+            if answers[0] == answers[1]:
                 found[item] = EVEN
+            elif answers in earlier:
+                found[item] = earlier[answers]
             elif item not in done:
                 return
             elif isinstance(outcome := done[item].outcome, Measured):
-                found[item] = outcome
-        if _too_few(run, done, len(_common(run, ours, theirs))):
+                found[item] = earlier[answers] = outcome
+        if _too_few(run, done, len(common)):
             return
         yield found
 
 
-def _drawn(state: AnyState, contest: Contest) -> Iterator[tuple[Drawn, Drawn]]:
+def _drawn(state: AnyState, run: RunData, contest: Contest) -> Iterator[tuple[Drawn, Drawn]]:
     """The draws that both skills have, each beside its like."""
-    candidate, current = (state.measured.get(skill.hash) for skill in (contest.candidate, contest.current))
-    if candidate is not None and current is not None:
-        yield from zip(candidate.drawn, current.drawn, strict=False)
+    yield from zip(*(draws_of(state, run, skill) for skill in (contest.candidate, contest.current)), strict=False)
+
+
+def draws_of(state: AnyState, run: RunData, skill: SkillTree) -> tuple[Drawn, ...]:
+    """The draws of a skill that the rule weighs; by one that draws all items again, those in part would count twice."""
+    known = state.measured.get(skill.hash)
+    lasts = run.config.evaluation.gate_rule in LASTING
+    return () if known is None else tuple(each for each in known.drawn if lasts or not each.in_part)
 
 
 def _common(run: RunData, ours: Drawn, theirs: Drawn) -> tuple[str, ...]:
     return tuple(item for item in run.selection_items if item in ours.items and item in theirs.items)
 
 
-def _same(ours: Drawn, theirs: Drawn, item: str) -> bool:
-    """Whether both are one answer, or none: there is nothing to compare."""
-    return _answer(ours, item) == _answer(theirs, item)
+_Answers = tuple[CallRef | None, CallRef | None]
 
 
-def _answer(drawn: Drawn, item: str) -> CallRef | None:
-    if item not in drawn.answers:
-        raise LogDamaged(f"the answer to {item} at {drawn.place} is not known, and it is to be compared")
-    return drawn.answers[item]
+def _answers(ours: Drawn, theirs: Drawn, item: str) -> _Answers:
+    """The two answers to an item; where both are one, or none, there is nothing to compare."""
+    for drawn in (ours, theirs):
+        if item not in drawn.answers:
+            raise LogDamaged(f"the answer to {item} at {drawn.place} is not known, and it is to be compared")
+    return ours.answers[item], theirs.answers[item]
 
 
 def _too_few(run: RunData, done: Mapping[str, AnswersCompared], items: int) -> bool:
@@ -76,36 +86,34 @@ def _too_few(run: RunData, done: Mapping[str, AnswersCompared], items: int) -> b
 
 
 def comparing_task(state: AnyState, run: RunData, contest: Contest, draw: int) -> Task:
-    """What is missing of the n-th comparison: draws of either skill first, then what the judge says of them."""
-    missing = unmeasured_draws(state, contest, draw)
-    drawing = measure(state, [selection(run, place, skill, draw=draw) for place, skill in missing])
-    if drawing is not None:
-        return drawing
+    """What is missing of the n-th comparison, once both skills have so many draws."""
     pairs = tuple(_rivals(state, run, contest, draw))
     return Comparisons(pairs) if pairs else Decide("pause_for_judge")
 
 
-def unmeasured_draws(state: AnyState, contest: Contest, draw: int) -> list[tuple[Place, SkillTree]]:
+def undrawn(state: AnyState, run: RunData, contest: Contest, draw: int) -> list[tuple[Place, SkillTree]]:
     """The skills of a contest that have not been drawn so often, each with the place where it would be."""
     sides = ((contest.candidate_place, contest.candidate), (contest.current_place, contest.current))
-    known = state.measured
-    return [(place, skill) for place, skill in sides if skill.hash not in known or known[skill.hash].draws < draw]
+    return [(place, skill) for place, skill in sides if len(draws_of(state, run, skill)) < draw]
 
 
 def _rivals(state: AnyState, run: RunData, contest: Contest, draw: int) -> Iterator[Rivals]:
-    ours, theirs = [*_drawn(state, contest)][draw - 1]
+    *before, (ours, theirs) = [*_drawn(state, run, contest)][:draw]
     candidate, current = contest.candidate.hash, contest.current.hash
     done = state.compared.get((candidate, current, draw), {})
     place = (contest.candidate_place / "versus").drawn(draw)
+    # What was not drawn again was compared before.
+    known = {(item, *_answers(*pair, item)) for pair in before for item in _common(run, *pair)}
     for item in _common(run, ours, theirs):
-        if item not in done and not _same(ours, theirs, item):
+        answer, other = _answers(ours, theirs, item)
+        if item not in done and answer != other and (item, answer, other) not in known:
             yield Rivals(
                 place=place,
                 item=item,
                 candidate=candidate,
                 current=current,
-                answer=_answer(ours, item),
-                other=_answer(theirs, item),
+                answer=answer,
+                other=other,
                 judged=state.misjudged.get(place.of_item(item), 0),
             )
 

@@ -48,7 +48,7 @@ from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
 from skillopt_es.gate.comparing import Comparison, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences
+from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences, undrawn
 from skillopt_es.gate.rules import Rule, heeded, judge, too_little_for
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing, never_varies
@@ -95,14 +95,18 @@ def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraw
 
 def known_of(state: AnyState, run: RunData) -> Known:
     """What the run knows of its items so far, whatever the text, and what its verdicts may still take."""
-    known = Known(families=families_of(state.types), flipped=state.flipped)
+    comparing = (
+        run.config.evaluation.compare_answers
+    )  # where grades that never vary say nothing of what a judge prefers
+    flipped = frozenset(run.selection_items) if comparing else state.flipped
+    known = Known(families=families_of(state.types), flipped=flipped)
     if run.config.evaluation.gate_rule not in LASTING:
         return known
     told = program_at(state).at_gate(state, run)
     never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
     return evolve(
         known,
-        steady=never and not run.config.evaluation.compare_answers,  # grades say nothing of what a judge prefers
+        steady=never and not comparing,
         spare=told.spare,
     )
 
@@ -154,7 +158,7 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     if isinstance(found, Ruling):
         return None
     if run.config.evaluation.compare_answers:
-        return comparing_task(state, run, contest, max(found.candidate, found.current))
+        return _comparing_task(state, run, contest, found)
     current = [selection(run, contest.current_place, contest.current, draw=found.current)] if found.current else []
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
@@ -166,6 +170,15 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
         return measure(state, [*candidate, *current])
     # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
     return measure(state, current) or _wave(state, run, contest, candidate[0])
+
+
+def _comparing_task(state: AnyState, run: RunData, contest: Contest, wanted: MoreDraws) -> Task:
+    """The draws that are missing, and then what a judge says of their answers."""
+    draw = max(wanted.candidate, wanted.current)
+    missing = [selection(run, place, skill, draw=draw) for place, skill in undrawn(state, run, contest, draw)]
+    if wanted.items:
+        missing = [_in_part(each, wanted.items) for each in missing]
+    return measure(state, missing) or comparing_task(state, run, contest, draw)
 
 
 def _in_part(evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:

@@ -1,8 +1,8 @@
 """
 A harvest: candidate tasks and what a person decided about each, in one file that only grows.
 
-Each line is a candidate or a decision; the last decision about a candidate holds. Nothing but what was kept becomes a
-task, and what was decided once is not asked again when later conversations are read.
+Each line is a candidate, what a model made of one, or a decision; the last one about a candidate holds. Nothing but
+what was kept becomes a task, and what was decided once is not asked again when later conversations are read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, get_args, get_origin
 
 from attrs import evolve, frozen
 from cattrs.preconf.json import make_converter
@@ -25,6 +25,20 @@ _HEEDS = "It heeds what was said of an earlier answer"
 _CONVERTER = make_converter(forbid_extra_keys=True)
 
 
+def _as_it_is(value: Json, _kind: object) -> Json:
+    """A task is JSON of any depth, as a person or a model left it."""
+    if not isinstance(value, dict):
+        raise ValueError("a task is an object")
+    return value
+
+
+def _is_json(kind: object) -> bool:
+    return get_origin(kind) is dict and get_args(kind)[1] is not int
+
+
+_CONVERTER.register_structure_hook_func(_is_json, _as_it_is)
+
+
 @frozen(kw_only=True)
 class Decision:
     """What a person decided about a candidate; a kept one has its task, as they may have changed it."""
@@ -35,13 +49,32 @@ class Decision:
     task: Task | None = None
 
 
+@frozen(kw_only=True)
+class Proposal:
+    """What a model (`by`) made of a candidate: a task, or why there is none; `dropped` says what rules took out."""
+
+    id: str
+    by: str
+    at: str
+    proposed: Task | None
+    why: str = ""
+    dropped: tuple[str, ...] = ()
+
+
 @frozen
 class Reviewed:
-    """A candidate with what was last decided about it."""
+    """A candidate with what a model made of it, and what was last decided about it."""
 
     candidate: Candidate
     decision: Word = "open"
     task: Task | None = None
+    proposal: Proposal | None = None
+
+    @property
+    def draft(self) -> Task:
+        """The task as it is now: decided, proposed, or by the rules."""
+        proposed = None if self.proposal is None else self.proposal.proposed
+        return self.task or proposed or task_of(self.candidate)
 
 
 def task_of(candidate: Candidate) -> Task:
@@ -77,6 +110,9 @@ def read_harvest(file: Path) -> dict[str, Reviewed]:
                 if said.decision not in get_args(Word) or said.id not in found:
                     raise ValueError
                 found[said.id] = evolve(found[said.id], decision=said.decision, task=said.task)
+            elif "proposed" in value:
+                proposal = _CONVERTER.structure(value, Proposal)
+                found[proposal.id] = evolve(found[proposal.id], proposal=proposal)
             else:
                 candidate = _CONVERTER.structure(value, Candidate)
                 found[candidate.id] = Reviewed(candidate)
@@ -88,7 +124,7 @@ def read_harvest(file: Path) -> dict[str, Reviewed]:
     return found
 
 
-def appended(file: Path, lines: Iterable[Candidate | Decision]) -> int:
+def appended(file: Path, lines: Iterable[Candidate | Proposal | Decision]) -> int:
     """Appends to a harvest's file; how many lines."""
     texts = [json.dumps(_plain(each), ensure_ascii=False) + "\n" for each in lines]
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -99,14 +135,14 @@ def appended(file: Path, lines: Iterable[Candidate | Decision]) -> int:
 
 def kept_tasks(harvest: Mapping[str, Reviewed]) -> list[Task]:
     """The tasks that a person has kept, in the order of the candidates."""
-    return [task_of(each.candidate) if each.task is None else each.task for each in harvest.values() if _kept(each)]
+    return [each.draft for each in harvest.values() if _kept(each)]
 
 
 def _kept(each: Reviewed) -> bool:
     return each.decision == "kept"
 
 
-def _plain(each: Candidate | Decision) -> Json:
+def _plain(each: Candidate | Proposal | Decision) -> Json:
     plain: dict[str, Json] = _CONVERTER.unstructure(each)
     if isinstance(each, Decision) and each.task is None:
         del plain["task"]

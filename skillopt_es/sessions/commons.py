@@ -27,6 +27,9 @@ from skillopt_es.runs.folders import is_written
 VARIABLE = "SKILLOPT_ES_LIMITS"
 """The environment variable that names the file: a sweep sets it for its runs."""
 
+ADDRESS = "limits.json"
+"""What the file in the variable is called where it says at which counter (`counter.py`) the limits are asked for."""
+
 _TABLES = """
 create table if not exists limits (
   endpoint text primary key, requests_per_minute integer, tokens_per_minute integer,
@@ -94,8 +97,10 @@ class _Row:
 class Commons:
     """One run's hold on the file; its calls are those of the run in `folder`."""
 
-    def __init__(self, path: Path, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """What an earlier process of this run has left in flight counts as spent; raises LogError for a bad file."""
+    def __init__(
+        self, path: Path, folder: Path, clock: Callable[[], float] = time.monotonic, *, begins: bool = True
+    ) -> None:
+        """Where the run `begins`, what was left in flight before is spent; raises LogError for a bad file."""
         self._path, self._folder, self._clock = path, str(folder.resolve()), clock
         try:
             self._base = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
@@ -104,6 +109,11 @@ class Commons:
             self._base.executescript(_TABLES)
         except sqlite3.Error as error:
             raise sqlite_fault(error, path) from error
+        if begins:
+            self.over()
+
+    def over(self) -> None:
+        """No process of this run is at work: what one has left in flight is spent, at its worst."""
         with self._alone():
             self._bury([self._folder])
 
@@ -137,9 +147,10 @@ class Commons:
             return Granted(self._hold(endpoint, more, number), wait)
 
     def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
-        """A call is over: what it came to is spent, and `tokens` of its place in the pace are given back."""
+        """A call is over: what it came to is spent, and `tokens` of its place in the pace are given back; once."""
         with self._alone():
-            self._base.execute("delete from held where id = ?", (number,))
+            if not self._base.execute("delete from held where id = ?", (number,)).rowcount:
+                return  # told twice, or spent already because its run was thought to be gone
             self._spend(endpoint, came_to)
             limits = self._row(endpoint).limits
             self._pace(endpoint, "tokens", limits.tokens_per_minute, -tokens)

@@ -10,7 +10,6 @@ import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from attrs import evolve, fields, frozen
@@ -53,7 +52,7 @@ from skillopt_es.ports import (
     TravellingAgent,
     Workplace,
 )
-from skillopt_es.version import software_version
+from skillopt_es.version import installed_for, software_version
 
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
@@ -63,14 +62,9 @@ _TRAVELLING = ("command", "python")
 _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
 
 
-def registered(group: str) -> dict[str, EntryPoint]:
-    """The adapters of a kind that are installed, by name."""
-    return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
-
-
 def provider_of(backend: str) -> Provider[...] | None:
     """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
-    point = registered(MODELS).get(kind_of(backend))
+    point = installed_for(MODELS).get(kind_of(backend))
     opener: object = None if point is None else point.load()
     return opener if isinstance(opener, Provider) else None
 
@@ -78,7 +72,7 @@ def provider_of(backend: str) -> Provider[...] | None:
 def _find(group: str, name: str, config: RunConfig, key: str) -> object:
     """The adapter of that name, or the one that the name also stands for."""
     require_locks()  # adapters are for those who write a run, and need much else that only such systems have
-    known = registered(group)
+    known = installed_for(group)
     name = name if name in known else BACKEND_NAMES.get(name, name)
     if name not in known and name in ADAPTERS:
         why, instead = ADAPTERS[name]

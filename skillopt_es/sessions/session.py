@@ -121,7 +121,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
         for note in dotenv_notes(run.config, os.environ):
-            session.warn(note)
+            session.note(note)
         async with open_data(run.config, session.world) as data:
             # Before a model is opened: answers for other items would be paid for, and recorded under these ids.
             _check_same_data(data.splits, started)

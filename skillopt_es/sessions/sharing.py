@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.budget import NOTHING, Amount, Bound, CutShort, Reached, Tariff, attempts_made, longest_answer
@@ -14,17 +15,52 @@ from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Unanswered, Wait, may_try_again, rest
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.usage import TryTokens, requests_sent
-from skillopt_es.sessions.commons import VARIABLE, Commons, Full, Granted, endpoint_of
+from skillopt_es.sessions.commons import ADDRESS, VARIABLE, Commons, Full, Grant, Granted, endpoint_of
 
 _LOOK_AGAIN = 0.1  # seconds until others may have settled
+
+
+class Till(Protocol):
+    """Where a run asks for its part of what all runs share: a file on this machine, or whoever has it."""
+
+    async def take(self, endpoint: str, more: Amount, tokens: int, number: int | None = None) -> Grant:
+        """As `Commons.take`."""
+        ...
+
+    async def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
+        """As `Commons.settle`."""
+        ...
+
+    async def aclose(self) -> None:
+        """Lets go of it."""
+        ...
+
+
+@frozen
+class Here:
+    """The file on this machine."""
+
+    commons: Commons
+
+    async def take(self, endpoint: str, more: Amount, tokens: int, number: int | None = None) -> Grant:
+        """At once."""
+        return self.commons.take(endpoint, more, tokens, number)
+
+    async def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
+        """At once."""
+        self.commons.settle(endpoint, number, came_to, tokens)
+
+    async def aclose(self) -> None:
+        """Closes the file."""
+        self.commons.close()
 
 
 class SharedPurse:
     """What a session may use of what all runs share; `reached` says why nothing starts any more, once that is so."""
 
-    def __init__(self, commons: Commons, endpoints: Mapping[Role, str], tariffs: Mapping[Role, Tariff]) -> None:
+    def __init__(self, till: Till, endpoints: Mapping[Role, str], tariffs: Mapping[Role, Tariff]) -> None:
         self.reached: Reached | None = None
-        self.commons = commons
+        self.till = till
         self.endpoints = endpoints
         self.tariffs = tariffs
 
@@ -40,26 +76,26 @@ class SharedPurse:
         """The answer; raises NotStarted or CutShort where the budget does not cover it, and what `ask` raises."""
         course = _Course(self, role, request, bound, ahead=ahead)
         if not await course.begins():
-            course.never_sent()
+            await course.never_sent()
             raise NotStarted
         try:
             reply = await ask(evolve(request, further=course.goes_on))
         except CallFailed as failure:
             tried = attempts_made(failure.tries, None, failure.kind)
-            course.settle(tried, requests_sent(len(failure.tries), failure.kind))
+            await course.settle(tried, requests_sent(len(failure.tries), failure.kind))
             if course.refused:
                 raise CutShort(failure) from failure
             raise
         except (NotStarted, Unanswered):
-            course.never_sent()
+            await course.never_sent()
             raise
         # Whatever else ends it (a second Ctrl-C) leaves what it holds: it may have been paid for.
-        course.settle(attempts_made(reply.tries, reply.usage, ""), requests_sent(len(reply.tries) + 1, ""))
+        await course.settle(attempts_made(reply.tries, reply.usage, ""), requests_sent(len(reply.tries) + 1, ""))
         return reply
 
-    def close(self) -> None:
-        """Lets go of the file."""
-        self.commons.close()
+    async def aclose(self) -> None:
+        """Lets go of it."""
+        await self.till.aclose()
 
 
 class _Course:
@@ -89,21 +125,21 @@ class _Course:
         came_to = self._tariff.charged(self._failed, self._tries, self._bound)
         return await self._next(came_to + self._tariff.worst(self._bound))
 
-    def never_sent(self) -> None:
+    async def never_sent(self) -> None:
         """Nothing of the call has reached anybody."""
         if self._number is not None:
-            self.settle([], 0)
+            await self.settle([], 0)
 
-    def settle(self, attempts: list[TryTokens], sent: int) -> None:
+    async def settle(self, attempts: list[TryTokens], sent: int) -> None:
         """The call is over."""
         assert self._number is not None
         came_to = self._tariff.charged(attempts, sent, self._bound)
-        self._purse.commons.settle(self._endpoint, self._number, came_to, self._paced - came_to.tokens)
+        await self._purse.till.settle(self._endpoint, self._number, came_to, self._paced - came_to.tokens)
 
     async def _next(self, needed: Amount) -> bool:
         more, tokens = needed - self._held, self._bound.input // 4 + self._bound.output
         while True:
-            grant = self._purse.commons.take(self._endpoint, more, tokens, self._number)
+            grant = await self._purse.till.take(self._endpoint, more, tokens, self._number)
             if isinstance(grant, Granted):
                 self._number, self._held, self._paced = grant.number, needed, self._paced + tokens
                 return await self._waited(grant.wait)
@@ -127,10 +163,18 @@ def open_shared(config: RunConfig, folder: Path, environ: Mapping[str, str]) -> 
         return None
     prices = prices_in(config.resolved).by_role
     return SharedPurse(
-        Commons(Path(path), folder),
+        _till(Path(path), folder),
         {role: endpoint_of(config, role) for role in config.roles},
         {
             role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body))
             for role in config.roles
         },
     )
+
+
+def _till(path: Path, folder: Path) -> Till:
+    if path.name != ADDRESS:
+        return Here(Commons(path, folder))
+    from skillopt_es.sessions.counter import Elsewhere  # noqa: PLC0415 -- an HTTP client and server, for few runs
+
+    return Elsewhere(path, folder)

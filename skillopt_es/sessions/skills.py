@@ -154,6 +154,8 @@ def _files(folder: Path) -> Iterator[Path]:
                 if file.is_dir():
                     raise DataError(f"{file}: a link to a folder", hint="put a copy of the folder in its place")
             if name in names:
+                if not file.is_file():  # reading a pipe would wait for ever, and a link may name what is not there
+                    raise DataError(f"{file}: not a file that can be read", hint="take it out")
                 yield file
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Unpack
 
 from attrs import frozen
 
+from skillopt_es.adapters.environments.tasks.checks import read_checks
+from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError
 from skillopt_es.adapters.tasksets.rows import Row, same_ids
 from skillopt_es.adapters.tasksets.suites import READERS, read_taskset
 from skillopt_es.adapters.tasksets.twins import Twins, twins_in
 from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
+from skillopt_es.ports import AskOptions, ChatReply, Message
 
 KINDS = tuple(READERS)
 """The kinds of files, as the command offers them."""
@@ -51,6 +56,19 @@ def find_tasks(source: Path, kind: str, mapping: Mapping[str, str]) -> Found:
     if not taken.tasks:
         raise DataError(f"{source}: no task could be taken: {taken.left[0][1] if taken.left else 'it is empty'}")
     return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=taken.notes, twins=_twins(taken.tasks))
+
+
+async def unmet(check: Json, answer: str, tools: Sequence[str]) -> str:
+    """Why an answer does not meet one of an item's `checks`, if it does not; raises ValueError for what is none."""
+    used = tuple({"kind": "tool", "text": name} for name in tools)
+    try:
+        return (await read_checks([check])(Attempt(answer, _nobody, used))).note
+    except GraderError as error:
+        raise ValueError(f"cannot be made: {error}") from error
+
+
+async def _nobody(messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
+    raise GraderError("nobody is there to be asked")
 
 
 def alike(texts: Mapping[str, str]) -> tuple[Twins, ...]:

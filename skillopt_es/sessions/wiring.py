@@ -8,8 +8,8 @@ is hidden, counted and closed, is the same for all of them.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -209,7 +209,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     folder = writer.log.path.parent
     started = StartedCalls(folder)
     purse = _purse(writer, stage, started, session) if stage.pays else None
-    with _shared(stage, folder, session) as shared:
+    async with _shared(stage, folder, session) as shared:
         bounds = _Bounds(purse, shared, Inbox(folder, session.clock), session)
         async with _executor(stage, session, bounds) as executor:
             work = _wired(writer, stage, world, session, bounds, executor)
@@ -256,15 +256,15 @@ async def _executor(stage: Stage, session: Session, bounds: _Bounds) -> AsyncIte
         await executor.aclose()
 
 
-@contextmanager
-def _shared(stage: Stage, folder: Path, session: Session) -> Iterator[SharedPurse | None]:
+@asynccontextmanager
+async def _shared(stage: Stage, folder: Path, session: Session) -> AsyncIterator[SharedPurse | None]:
     """What the run shares with others, until the block ends."""
     shared = session.world.shared(stage.run.config, folder)
     try:
         yield shared
     finally:
         if shared is not None:
-            shared.close()
+            await shared.aclose()
 
 
 def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Session) -> Purse:

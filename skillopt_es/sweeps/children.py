@@ -1,4 +1,4 @@
-"""The processes of a sweep's runs: how one is started, whose runs they write, and what one has left behind."""
+"""The processes of a sweep's runs: where they work, how one is started here, and what one has left behind."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
-from attrs import frozen
+from attrs import define, frozen
 
 from skillopt_es.audit.side_by_side import side
 from skillopt_es.config import load_config
@@ -29,25 +30,128 @@ _OUTPUT = "output"
 _MOST_SAID = 2000
 
 
-@frozen
-class Child:
-    """A run that is at work: a process of ours, or (None) one that an earlier sweep's process has left behind."""
+class Child(Protocol):
+    """A run that is at work."""
+
+    @property
+    def run(self) -> PlannedRun:
+        """Which one."""
+        ...
+
+    @property
+    def code(self) -> int | None:
+        """The exit code of its process once that has ended; None where nobody knows it."""
+        ...
+
+    def has_ended(self) -> bool:
+        """Whether nobody works on it any more."""
+        ...
+
+    def interrupt(self) -> None:
+        """Asks it to stop, as Ctrl-C does; the second time not to wait for calls in flight."""
+        ...
+
+    def last_words(self) -> str:
+        """What it said at the end, where it left no document that says so."""
+        ...
+
+
+class Workshop(Protocol):
+    """Where the processes of a sweep's runs work: on this machine, or on a cluster."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """What tells the runs of their shared limits."""
+        ...
+
+    def start(self, run: PlannedRun, words: Sequence[str], launch: int) -> Child:
+        """Starts the command with these words, for the so manieth time for this run."""
+        ...
+
+    def at_work(self, run: PlannedRun, launches: int) -> Child | None:
+        """The process that an earlier sweep's process has left at work on a run, of so many that were launched."""
+        ...
+
+    def ended(self, run: PlannedRun) -> None:
+        """Nobody works on the run any more."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of what is shared; whoever works goes on."""
+        ...
+
+
+@define
+class Process:
+    """A process on this machine: one of ours, or (None) one that an earlier sweep's process has left behind."""
 
     run: PlannedRun
+    folder: Path
     process: subprocess.Popen[bytes] | None
 
-    def has_ended(self, folder: Path) -> bool:
+    @property
+    def code(self) -> int | None:
+        """Known of our own alone."""
+        return None if self.process is None else self.process.returncode
+
+    def has_ended(self) -> bool:
         """Whether nobody writes the run any more."""
         if self.process is None:
-            return not is_written(run_folder(folder, self.run))
+            return not is_written(run_folder(self.folder, self.run))
         return self.process.poll() is not None
 
-    def interrupt(self, folder: Path) -> None:
-        """Asks it to stop, as Ctrl-C does."""
-        pid = writer_here(run_folder(folder, self.run)) if self.process is None else self.process.pid
+    def interrupt(self) -> None:
+        """As Ctrl-C does."""
+        pid = writer_here(run_folder(self.folder, self.run)) if self.process is None else self.process.pid
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
+
+    def last_words(self) -> str:
+        """Nothing: its output is a file beside the run."""
+        return ""
+
+
+@frozen
+class Processes:
+    """This machine."""
+
+    folder: Path
+    environ: Mapping[str, str]
+
+    def start(self, run: PlannedRun, words: Sequence[str], launch: int) -> Process:
+        """A process in a session of its own."""
+        try:
+            out, err = output_files(self.folder, run)
+            with out.open("wb") as printed, err.open("ab") as said:
+                process = subprocess.Popen(  # noqa: S603 -- our own command
+                    [sys.executable, "-m", "skillopt_es", *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed,
+                    stderr=said,
+                    env={**os.environ, **self.environ},
+                    start_new_session=True,  # Ctrl-C is for the sweep, which passes it on
+                )
+        except OSError as error:
+            raise system_fault(error, self.folder) from error
+        return Process(run, self.folder, process)
+
+    def at_work(self, run: PlannedRun, launches: int) -> Process | None:
+        """Whoever holds the run's lock."""
+        return Process(run, self.folder, None) if is_written(run_folder(self.folder, run)) else None
+
+    def ended(self, run: PlannedRun) -> None:
+        """Its lock says so to whoever wants to know."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def output_files(folder: Path, run: PlannedRun) -> tuple[Path, Path]:
+    """Where a run's process prints its document, and its errors."""
+    output = folder / _OUTPUT
+    output.mkdir(exist_ok=True)
+    return output / f"{run.name}.json", output / f"{run.name}.err"
 
 
 def run_folder(folder: Path, run: PlannedRun) -> Path:
@@ -63,24 +167,10 @@ def has_begun(folder: Path) -> bool:
         return log.head().seq > 0
 
 
-def start(folder: Path, run: PlannedRun, left: RunEnded | None, environ: Mapping[str, str]) -> Child:
-    """Starts a process that begins the run, or goes on with it."""
+def words_for(folder: Path, run: PlannedRun, left: RunEnded | None) -> list[str]:
+    """What is to be said to the command to begin a run, or to go on with it."""
     words = _resume_words(run, left) if has_begun(run_folder(folder, run)) else _run_words(run)
-    output = folder / _OUTPUT
-    output.mkdir(exist_ok=True)
-    try:
-        with (output / f"{run.name}.json").open("wb") as out, (output / f"{run.name}.err").open("ab") as err:
-            process = subprocess.Popen(  # noqa: S603 -- our own command
-                [sys.executable, "-m", "skillopt_es", *words, "--dir", str(folder / RUNS), "--quiet", "--json"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                env={**os.environ, **environ},
-                start_new_session=True,  # Ctrl-C is for the sweep, which passes it on
-            )
-    except OSError as error:
-        raise system_fault(error, output) from error
-    return Child(run, process)
+    return [*words, "--dir", str(folder / RUNS), "--quiet", "--json"]
 
 
 def _run_words(run: PlannedRun) -> list[str]:
@@ -100,11 +190,11 @@ def _sets(overrides: Sequence[str]) -> list[str]:
     return [word for each in overrides for word in ("--set", each)]
 
 
-def result_of(folder: Path, run: PlannedRun, code: int | None) -> RunEnded:
+def result_of(folder: Path, run: PlannedRun, code: int | None, last_words: str = "") -> RunEnded:
     """What became of a run whose process has ended with this code (None: nobody knows it)."""
     there = run_folder(folder, run)
     if not is_run(there):
-        return _broken_off(folder, run, code)
+        return _broken_off(folder, run, code, last_words)
     try:
         wrong = another_run(there, run)
         if wrong is not None:
@@ -119,7 +209,7 @@ def result_of(folder: Path, run: PlannedRun, code: int | None) -> RunEnded:
             return RunEnded(run=run.name, outcome="paused", message=why.paused, reason=why.pause, key=why.pause_key)
     except LogError as error:
         return RunEnded(run=run.name, outcome="failed", message=error.message)
-    return _broken_off(folder, run, code)
+    return _broken_off(folder, run, code, last_words)
 
 
 def _completed(there: Path, run: PlannedRun) -> RunEnded:
@@ -159,13 +249,14 @@ def another_run(there: Path, run: PlannedRun) -> RunEnded | None:
     return RunEnded(run=run.name, outcome="failed", message=message)
 
 
-def _broken_off(folder: Path, run: PlannedRun, code: int | None) -> RunEnded:
+def _broken_off(folder: Path, run: PlannedRun, code: int | None, last_words: str) -> RunEnded:
     """A process that left no pause: it was killed, or says itself what went wrong."""
     killed = code is None or code < 0
     outcome: Outcome = "killed" if killed else "failed"
     said = "" if killed else _said(folder / _OUTPUT / f"{run.name}.json")
     by = "" if code is None else f" by signal {-code}" if killed else f" with exit code {code}"
-    return RunEnded(run=run.name, outcome=outcome, message=said or f"its process ended{by}")
+    more = f": {last_words}" if last_words else ""
+    return RunEnded(run=run.name, outcome=outcome, message=said or f"its process ended{by}{more}")
 
 
 def _said(file: Path) -> str:

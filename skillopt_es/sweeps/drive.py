@@ -18,9 +18,8 @@ from attrs import define, field, frozen
 
 from skillopt_es.counting import counted
 from skillopt_es.errors import ConfigError
-from skillopt_es.runs.folders import is_written
 from skillopt_es.sessions.commons import VARIABLE, Commons
-from skillopt_es.sweeps.children import Child, another_run, result_of, run_folder, start
+from skillopt_es.sweeps.children import Child, Processes, Workshop, another_run, result_of, run_folder, words_for
 from skillopt_es.sweeps.facts import (
     Fact,
     RunEnded,
@@ -58,21 +57,30 @@ def drive(plan: SweepPlan, folder: Path, outside: Outside, restore: Sequence[str
     """Begins or continues the sweep in a folder until nothing of it can go on; raises RunBusy while another does."""
     with SweepWriter(folder, outside.now) as writer:
         _open(writer, plan, folder)
-        sweep = _Sweep(plan, folder, writer, outside, _shared_limits(plan, folder))
-        sweep.restore(restore)
-        sweep.work()
+        sweep = _Sweep(plan, folder, writer, outside, _workshop(plan, folder, writer.name))
+        try:
+            sweep.restore(restore)
+            sweep.work()
+        finally:
+            sweep.workshop.close()
         return writer.state
 
 
-def _shared_limits(plan: SweepPlan, folder: Path) -> dict[str, str]:
-    """What tells the runs of their shared limits, which hold from now on as the plan has them."""
-    path = folder / _LIMITS
+def _workshop(plan: SweepPlan, folder: Path, name: str) -> Workshop:
+    """Where the runs' processes work; their shared limits hold from now on as the plan has them."""
+    path: Path | None = folder / _LIMITS
+    assert path is not None
     if not plan.limits and not path.exists():
-        return {}
-    commons = Commons(path, folder)
-    commons.set_limits(plan.limits)
-    commons.close()
-    return {VARIABLE: str(path.resolve())}
+        path = None
+    else:
+        commons = Commons(path, folder)
+        commons.set_limits(plan.limits)
+        commons.close()
+    if plan.ray is not None:
+        from skillopt_es.sweeps.jobs import open_jobs  # noqa: PLC0415 -- it needs an HTTP client, and few sweeps do
+
+        return open_jobs(plan.ray, folder, name, path)
+    return Processes(folder, {} if path is None else {VARIABLE: str(path.resolve())})
 
 
 def _open(writer: SweepWriter, plan: SweepPlan, folder: Path) -> None:
@@ -109,7 +117,7 @@ class _Sweep:
     folder: Path
     writer: SweepWriter
     outside: Outside
-    environ: Mapping[str, str]
+    workshop: Workshop
     live: dict[str, Child] = field(factory=dict)
     ended_now: set[str] = field(factory=set)
     kills: Counter[str] = field(factory=Counter)
@@ -147,9 +155,11 @@ class _Sweep:
         for run in self.plan.runs:
             if self.writer.state.done(run.name):
                 continue
-            if is_written(run_folder(self.folder, run)):
-                self.live[run.name] = Child(run, None)
+            at_work = self.workshop.at_work(run, self.writer.state.launches.get(run.name, 0))
+            if at_work is not None:
+                self.live[run.name] = at_work
             elif run.name in self.writer.state.launches:
+                self.workshop.ended(run)
                 self._look_at_what_is_left(run)
 
     def _look_at_what_is_left(self, run: PlannedRun) -> None:
@@ -160,13 +170,15 @@ class _Sweep:
 
     def _look_after_the_living(self) -> None:
         for name, child in list(self.live.items()):
-            if not child.has_ended(self.folder):
+            if not child.has_ended():
                 continue
-            if child.process is not None and is_written(run_folder(self.folder, child.run)):
-                self.live[name] = Child(child.run, None)  # somebody else was there first, and is at it
+            other = self.workshop.at_work(child.run, self.writer.state.launches.get(name, 0))
+            if other is not None:
+                self.live[name] = other  # somebody else was there first, and is at it
                 continue
             del self.live[name]
-            self._end(result_of(self.folder, child.run, None if child.process is None else child.process.returncode))
+            self.workshop.ended(child.run)
+            self._end(result_of(self.folder, child.run, child.code, child.last_words()))
 
     def _end(self, found: RunEnded) -> None:
         self._record(found)
@@ -181,7 +193,7 @@ class _Sweep:
         while self.passed_on < asked:
             self.passed_on += 1
             for child in self.live.values():
-                child.interrupt(self.folder)
+                child.interrupt()
         return asked > 0
 
     def _drop(self) -> None:
@@ -212,7 +224,8 @@ class _Sweep:
             return
         # Before the process: a kill in between leaves a launch of nothing, never a process that nobody knows of.
         self._record(RunLaunched(run=run.name, resumes=run.name in self.writer.state.launches))
-        self.live[run.name] = start(self.folder, run, left, self.environ)
+        words = words_for(self.folder, run, left)
+        self.live[run.name] = self.workshop.start(run, words, self.writer.state.launches[run.name])
 
     def _close(self) -> None:
         if is_complete(self.writer.state):

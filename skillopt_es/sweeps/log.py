@@ -60,6 +60,7 @@ class SweepWriter:
             lines, whole = _read(self._path)
             self.state = folded(line.fact for line in lines)
             self._count, self._hash = len(lines), lines[-1].hash if lines else ""
+            self._first = lines[0].hash if lines else ""
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
             os.ftruncate(self._file, whole)
             os.lseek(self._file, whole, os.SEEK_SET)
@@ -76,6 +77,11 @@ class SweepWriter:
     def __exit__(self, *_: object) -> None:
         os.close(self._file)
         self._lock.release()
+
+    @property
+    def name(self) -> str:
+        """Names this sweep among all others, once it has begun: by its first line."""
+        return self._first[:12]
 
     def append(self, fact: Fact) -> None:
         """Writes a fact; it is on the disk when this returns."""
@@ -95,6 +101,7 @@ class SweepWriter:
         except OSError as error:
             raise system_fault(error, self._path) from error
         self.state, self._hash, self._count = state, found, self._count + 1
+        self._first = self._first or found
 
 
 def _hash(before: str, row: dict[str, object]) -> str:

@@ -6,9 +6,11 @@ import itertools
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar, cast
+from urllib.parse import urlsplit
 
 from attrs import fields, frozen
 
@@ -46,6 +48,16 @@ class PlannedRun:
 
 
 @frozen(kw_only=True)
+class RayJobs:
+    """That runs are jobs of a Ray cluster: its dashboard's address, what a run takes, and the nodes' Python."""
+
+    address: str
+    cpus: float
+    resources: Mapping[str, float]
+    python: str
+
+
+@frozen(kw_only=True)
 class SweepPlan:
     """A whole sweep; runs stand in the order in which they are begun: seed by seed, so that settings can be paired."""
 
@@ -57,9 +69,11 @@ class SweepPlan:
     at_once: int
     finish_early: bool
     limits: Mapping[str, Limits]
+    ray: RayJobs | None = None
 
 
-_KEYS = ("config", "axes", "settings", "seeds", "at_once", "score", "finish_early", "limits")
+_KEYS = ("config", "axes", "settings", "seeds", "at_once", "score", "finish_early", "limits", "ray")
+_RAY_KEYS = ("address", "cpus", "resources", "python")
 _SETTING_KEYS = ("name", "config", "set")
 _ONE_SEED: Json = []
 
@@ -96,6 +110,7 @@ def read_plan(file: Path) -> SweepPlan:
         at_once=read.number("at_once", min(2, os.cpu_count() or 1)),
         finish_early=read.switch("finish_early", default=False),
         limits=_limits(read, [config for _, config in loaded]),
+        ray=_ray(read) if "ray" in tree else None,
     )
 
 
@@ -268,6 +283,31 @@ def deciding_digest(resolved: Mapping[str, Json]) -> str:
     """The digest of a config, as it is resolved or recorded, without what may change while a run goes on."""
     decides = {key: value for key, value in resolved.items() if key not in _OUTSIDE_A_RUN}
     return digest_of(json.dumps(decides, sort_keys=True).encode())
+
+
+# --- a cluster -------------------------------------------------------------------------------------------------------
+
+
+def _ray(read: _Reader) -> RayJobs:
+    given = read.mapping("ray", read.tree["ray"])
+    for key in given:
+        if key not in _RAY_KEYS:
+            raise ConfigError(f"{read.source}: unknown key ray.{key}", hint=nearest(key, _RAY_KEYS))
+    address, python = given.get("address", ""), given.get("python", sys.executable)
+    if not isinstance(address, str) or urlsplit(address).scheme not in ("http", "https"):
+        raise read.error(
+            "ray.address", "the address of the cluster's dashboard, such as http://10.0.0.1:8265",
+            "`ray start --head` tells it; jobs are handed over there",
+        )  # fmt: skip
+    if not isinstance(python, str) or not python:
+        raise read.error("ray.python", "the Python of the nodes that has skillopt-es")
+    amounts = {"cpus": given.get("cpus", 1), **read.mapping("ray.resources", given.get("resources", {}))}
+    for name, amount in amounts.items():
+        if type(amount) not in (int, float) or cast(float, amount) < 0:
+            raise read.error("ray.cpus" if name == "cpus" else f"ray.resources.{name}", "a number, at least 0")
+    cpus, *_ = numbers = [float(cast(float, amount)) for amount in amounts.values()]
+    resources = dict(zip([*amounts][1:], numbers[1:], strict=True))
+    return RayJobs(address=address.rstrip("/"), cpus=cpus, resources=resources, python=python)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------

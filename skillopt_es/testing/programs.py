@@ -13,6 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,12 +24,22 @@ from skillopt_es.audit.check import check
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.programs import Program, evolve, fold, program_at, program_named
 from skillopt_es.engine.tasks import Questions, Task
-from skillopt_es.events.catalog import Event, RunPaused, RunResumed, RunStarted
+from skillopt_es.errors import Interrupted
+from skillopt_es.events.catalog import (
+    STEP_ENDS,
+    Event,
+    EvidenceRetracted,
+    RolloutCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
 from skillopt_es.events.codec import encode
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.sessions.session import resume, start
+from skillopt_es.runs.inbox import leave
+from skillopt_es.sessions.session import read_state, resume, start
 from skillopt_es.sessions.wiring import Session
 
 _WORKERS = (1, 8, 64)
@@ -169,13 +180,14 @@ def a_state_is_a_fold_of_its_events(case: ProgramCase, folder: Path) -> None:
     """One by one as all at once, and no state changes once another one follows it."""
     events = case.trained(folder)
     state: AnyState = RunState()
-    along = [state]
+    along, alone = [state], [fold(())]
     for seq, event in enumerate(events, start=1):
         state = evolve(state, event)
         along.append(state)
-        assert state == fold(events[:seq]), f"event {seq} folds otherwise alone than with those before it"
-    for seq, then in enumerate(along):
-        assert then == fold(events[:seq]), f"the state after event {seq} was changed later"
+        alone.append(fold(events[:seq]))
+        assert state == alone[seq], f"event {seq} folds otherwise alone than with those before it"
+    for seq, (then, still) in enumerate(zip(along, alone, strict=True)):
+        assert then == still, f"the state after event {seq} was changed later"
 
 
 def the_next_task_is_the_states_alone(case: ProgramCase, folder: Path) -> None:
@@ -198,11 +210,55 @@ def the_next_task_is_the_states_alone(case: ProgramCase, folder: Path) -> None:
 def every_decision_follows_from_the_evidence(case: ProgramCase, folder: Path) -> None:
     """`replay --check` finds nothing."""
     case.trained(folder)
-    with EventLog.open(folder / "run") as log:
-        report = asyncio.run(check(log, Journal(log.reader), folder / "run"))
+    _check_derives(folder / "run")
+
+
+def _check_derives(run: Path) -> None:
+    with EventLog.open(run) as log:
+        report = asyncio.run(check(log, Journal(log.reader), run))
     first = report.mismatch
     assert first is None, f"it does not follow: {first}"
     assert report.decisions, "nothing was derived again"
+
+
+class _UntilAStep(_Observer):
+    """Has a run stopped once its first step is over."""
+
+    over = False
+
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
+        """An event is durable."""
+        self.over = self.over or isinstance(event, STEP_ENDS)
+
+    def stopping(self) -> bool:
+        """Whether the run is to stop."""
+        return self.over
+
+
+def it_goes_on_without_an_item(case: ProgramCase, folder: Path) -> None:
+    """What somebody retracts on the way is never tried again, and the log derives with that."""
+    if "retract" not in case.program(folder).heeds:
+        return
+    run, first = folder / "run", _UntilAStep()
+    session = replace(case.session(), observers=(first,), stopping=first.stopping)
+    with suppress(Interrupted):
+        asyncio.run(start(case.config(folder, ("train.num_epochs=3",)), run, session))
+    state = read_state(run)
+    assert state.started is not None
+    for items in (state.started.splits.train, state.started.splits.val):
+        if len(items) > 1:
+            leave(run, "retract", by="somebody", why="a check", text=items[-1])
+    if state.completed is None:
+        asyncio.run(resume(run, case.session()))
+    gone: set[str] = set()
+    for event in _events(run):
+        if isinstance(event, EvidenceRetracted):
+            gone.update(event.items)
+        tried = isinstance(event, RolloutCompleted) and event.item in gone
+        assert not tried, f"{event} is tried after it was retracted: take it out of what the program keeps"
+    # At the latest, an order is followed when the step that was open has ended.
+    assert gone or state.steps_done + 1 >= state.started.total_steps, "an order to leave an item out was not followed"
+    _check_derives(run)
 
 
 def it_has_words_for_what_it_does(case: ProgramCase, folder: Path) -> None:
@@ -228,6 +284,7 @@ PROGRAM_CHECKS: Mapping[str, Callable[[ProgramCase, Path], None]] = {
         a_state_is_a_fold_of_its_events,
         the_next_task_is_the_states_alone,
         every_decision_follows_from_the_evidence,
+        it_goes_on_without_an_item,
         it_has_words_for_what_it_does,
     )
 }

@@ -62,7 +62,7 @@ from skillopt_es.ui.safety import Guard, Refused, Rules
 from skillopt_es.ui.shell import Visit, address, link, page, part, problem
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.skill_page import skill_page
-from skillopt_es.ui.steering_part import retract_form, steering_section
+from skillopt_es.ui.steering_part import retract_part, steering_section
 from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream
 
@@ -201,9 +201,9 @@ class Pages:
         shown = [_number(value, 0) for value in query.getlist("show")]
         folder = self.folder(request)
         with Reading.of(folder) as reading:
-            main = item_page(reading, folder.name, query.get("item", ""), shown)
-            order = retract_form(self.facts(request, "glance"), self.visit(request), query.get("item", ""))
-            return self.of_run(request, folder.name, "items", *main, order)
+            item = query.get("item", "")
+            retracted = retract_part(self.facts(request, "glance"), self.visit(request), item)
+            return self.of_run(request, folder.name, "items", *item_page(reading, folder.name, item, shown, retracted))
 
     def skill(self, request: Request) -> Response:
         """The skill with its makers."""
@@ -230,9 +230,17 @@ class Pages:
         """Runs beside each other."""
         asked = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
         folders = [self.site.folder(name) for name in asked]
-        found = [self.site.kept(folder, "compared", partial(_compared, folder)) for folder in folders]
+        found: list[Compared] = []
+        wrong: list[str] = []
+        for folder in folders:
+            try:
+                found.append(self.site.kept(folder, "compared", partial(_compared, folder)))
+            except SkillOptError as error:  # the others can be compared all the same
+                wrong.append(f"{folder.name} cannot be compared: {error}")
         names = [folder.name for folder in self.site.folders()]
-        return page("Compare", *compare_page(names, found, request.query_params), visit=self.visit(request))
+        left_out = [problem(*map(prose, wrong))] if wrong else []
+        main = compare_page(names, found, request.query_params)
+        return page("Compare", *main[:1], *left_out, *main[1:], visit=self.visit(request))
 
     def cost(self, request: Request) -> Response:
         """Calls, tokens, money and time."""

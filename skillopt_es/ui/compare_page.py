@@ -154,7 +154,7 @@ def _tests(found: Sequence[Compared]) -> Html:
     first = found[0]
     rows = [row(each.name, [*_score_cells(each), (_against(first, each), False)]) for each in found]
     headers = [("best skill of", False), ("test", True), ("95 % interval", True), (f"against {first.name}", False)]
-    others = note(f"The first run is the one that the others are set against: {first.name}.") if found[1:] else None
+    others = note("The others are set against the run that was named first.") if found[1:] else None
     body = table("On test items, which chose none of them", headers, rows, kind="tests")
     return section("Which is best", body, others, name="pairs")
 

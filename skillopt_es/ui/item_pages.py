@@ -79,8 +79,12 @@ def attempt_of(reading: Reading, seq: int) -> Attempt:
     return Attempt(seq=seq, event=event, trajectory=read)
 
 
-def item_page(reading: Reading, name: str, item: str, shown: Sequence[int]) -> list[Html]:
-    """Everything of one item; the attempts whose events are in `shown` stand side by side, else the last one."""
+def item_page(reading: Reading, name: str, item: str, shown: Sequence[int], retracted: Html | None) -> list[Html]:
+    """
+    Everything of one item; the attempts whose events are in `shown` stand side by side, else the last one.
+
+    `retracted` says that it is left out, or lets somebody do that.
+    """
     split = split_of(item, reading)
     history = history_of(item, reading)
     seqs = [seen.seq for seen in history.results]
@@ -89,6 +93,7 @@ def item_page(reading: Reading, name: str, item: str, shown: Sequence[int]) -> l
     beside = [_attempt(attempt_of(reading, seq), name) for seq in chosen]
     parts: list[Child] = [
         head,
+        retracted,
         _attempts(history, name, chosen),
         section("What it did", el("div", *beside, class_=f"beside of-{len(beside)}"), name="attempts-beside"),
         *_uses(history, name),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -64,12 +65,13 @@ def answer_part(facts: Facts, folder: Path) -> Html:
         found = Answer("unknown", "Whether the best skill is better on other items is not known.", _UNTESTED)
     if found is None:
         return part("answer")
-    out = "SKILL.md" if facts.started is None or not facts.started.skill.is_folder else f"{facts.name}-skills/"
+    out = "SKILL.md" if facts.started is None or not facts.started.skill.is_folder else "skills/"
+    export = f"skillopt-es export {shlex.quote(facts.name)} {out}{dir_option(folder.parent)}"
     takes = el(
         "p",
         link("The skill", "run", facts.name, "skill"),
         link("All scores", "run", facts.name, "scores"),
-        el("span", "Take it with ", el("code", f"skillopt-es export {facts.name} {out}{dir_option(folder.parent)}")),
+        None if found.kind == "worse" else el("span", "Take it with ", el("code", export)),
         class_="links",
     )
     said = el("p", el("b", found.words), f" {found.why}")
@@ -79,30 +81,31 @@ def answer_part(facts: Facts, folder: Path) -> Html:
 _UNTESTED = "Nothing was measured on test items, and its score on validation items flatters it: they chose it."
 
 
-def _test_tile(facts: Facts) -> Iterator[Html]:
-    """The first and the best skill on the test items."""
-    tests: dict[str, Headline] = {
-        name: each for each in headlines_of(facts).scores if each.split == "test" for name in each.names
-    }
-    best = tests.get("best") or tests.get("skill")
-    if best is None:
+def _scores(facts: Facts) -> Iterator[Html]:
+    """The first and the best skill on the test items; of an evaluation its skill, on each split."""
+    found = headlines_of(facts).scores
+    if facts.summary.is_evaluation:
+        yield from (tile(each.split, score(each.hard), _reach(each)) for each in found)
         return
-    first = tests.get("initial")
-    values = score(best.hard) if first is None or first is best else f"{score(first.hard)} → {score(best.hard)}"
-    reach = "" if best.interval is None else f"95 %: {best.interval.low:.3f} to {best.interval.high:.3f}"
-    items = "" if best.items is None else f"{counted(best.items, 'item')}"
-    name = "test" if first is None or first is best else "test, first → best"
-    yield tile(name, values, ", ".join(each for each in (reach, items) if each))
+    tests = {name: each for each in found if each.split == "test" for name in each.names}
+    best, first = tests.get("best"), tests.get("initial")
+    if best is not None and (first is None or first is best):
+        yield tile("test", score(best.hard), _reach(best))
+    elif best is not None and first is not None:
+        yield tile("test, first → best", f"{score(first.hard)} → {score(best.hard)}", _reach(best))
+    summary = facts.summary
+    yield tile("current on validation", score(summary.current.value), live="current")
+    yield tile("best on validation", score(summary.best.value), live="best")
+
+
+def _reach(each: Headline) -> str:
+    interval = "" if each.interval is None else f"95 %: {each.interval.low:.3f} to {each.interval.high:.3f}, "
+    return f"{interval}{'' if each.items is None else counted(each.items, 'item')}"
 
 
 def now_part(facts: Facts, now: Now | None) -> Html:
     """The numbers that people watch; of a run at work, those of its own terminal."""
-    summary = facts.summary
-    tiles = [
-        *_test_tile(facts),
-        tile("current on validation", score(summary.current.value), live="current"),
-        tile("best on validation", score(summary.best.value), live="best"),
-    ]
+    tiles = list(_scores(facts))
     if now is not None:
         waits = f"{counted(now.waiting, 'call')} waiting, {now.failed:,} failed"
         tiles += [
@@ -169,7 +172,8 @@ def curve_part(facts: Facts) -> Html:
 def latest_part(records: Sequence[Recorded]) -> Html:
     """What happened last, the newest first; an open page adds to it."""
     rows = [happening(recorded) for recorded in reversed(records)]
-    body = el("ol", *rows, id="happened", class_="happened", data_most=4 * LATEST)
+    body = el("ol", *rows, id="happened", class_="happened", data_most=4 * LATEST, tabindex=0,
+              aria_labelledby="latest-title")  # fmt: skip
     return el("section", el("h2", "What happened last", id="latest-title"), body, aria_labelledby="latest-title")
 
 

@@ -99,11 +99,12 @@ def _field(key: str, known: attrs.Attribute[Any] | None, values: Mapping[str, Js
 def checked_part(found: Mapping[str, Json] | None) -> Html:
     """What the command says of a run that is not begun yet: its estimate, or what is wrong."""
     if found is None:
-        return part("checked")
+        return part("checked")  # empty, or it would cover a part of the form
     error = found.get("error")
     if isinstance(error, dict):
         hint = str(error.get("hint") or "")
-        return part("checked", problem(str(error.get("message")), *([hint] if hint else [])))
+        why = str(error.get("message")).removeprefix("--set: ")  # nobody has written that here
+        return part("checked", problem(why, *([hint] if hint else [])))
     rows: list[Html] = []
     for name, label in _RANGES.items():
         value = found.get(name)

@@ -40,7 +40,7 @@ def steering_section(facts: Facts, visit: Visit, said: str) -> Html | None:
         return None
     answer = el("p", said, class_="done", role="status") if said else None
     orders = el("ul", *given) if given else None
-    title = "Steering" if facts.summary.completed is None else "Going on from here"
+    title = "Steering" if facts.summary.completed is None and facts.status != "scored" else "Going on from here"
     return section(title, answer, part("steered", orders, *forms), name="steering")
 
 
@@ -52,6 +52,7 @@ def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
             f"A damaged log is not written to. `skillopt-es verify {facts.name}` says how far it can be trusted, and a "
             f"fork goes on from a moment before the damage."
         )
+    if facts.problems or facts.status == "scored":
         heeds = frozenset()
     elif facts.status in ("paused", "stopped"):
         yield _form(facts, visit, "resume", "Resume")
@@ -67,7 +68,8 @@ def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
         yield el("div", *made, class_="orders")
     if "fork" not in program_of(facts.started).refuses:
         yield _fork(facts, visit)
-    yield el("p", link("Start again with these settings", "start", config=f"again: {facts.name}"))
+    if "start" not in program_of(facts.started).refuses:
+        yield el("p", link("Start again with these settings", "start", config=f"again: {facts.name}"))
 
 
 def _order(facts: Facts, visit: Visit, order: Order, words: str, *, hint: str = "", limits: bool = False) -> Html:
@@ -81,14 +83,16 @@ def _order(facts: Facts, visit: Visit, order: Order, words: str, *, hint: str = 
     return fold(words, _form(facts, visit, "steer", words, *fields))
 
 
-def retract_form(facts: Facts, visit: Visit, item: str) -> Html | None:
-    """The order that leaves an item out of a run that is open; nothing where it cannot be given."""
+def retract_part(facts: Facts, visit: Visit, item: str) -> Html | None:
+    """Who has left an item out and why, or the order that does; nothing where it cannot be given."""
+    gone = [event for event in facts.summary.retracted if item in event.items and not event.place]
+    if gone:
+        return el("p", el("b", "Left out"), f" by {gone[0].by}: {gone[0].reason}", class_="problem")
     started = facts.started
-    if not visit.may_act or started is None or facts.summary.completed is not None:
+    if not visit.may_act or started is None or facts.problems or facts.summary.completed is not None:
         return None
     known = (*started.splits.train, *started.splits.val, *started.splits.test)
-    gone = {each for event in facts.summary.retracted if not event.place for each in event.items}
-    if "retract" not in program_of(started).heeds or item in gone or item not in known:
+    if "retract" not in program_of(started).heeds or item not in known:
         return None
     fields = [*hidden({"order": "retract", "text": item}), _field("Why", "why", _WHY, required=True)]
     return fold("Leave this item out", _form(facts, visit, "steer", "Leave it out", *fields), note(_RETRACTED))

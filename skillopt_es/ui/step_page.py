@@ -81,13 +81,15 @@ def _made(facts: Facts, chain: Chain, name: str, made: Seen[PatchProposed] | See
     event = made.event
     proposals = proposals_in(event)
     said = [el("blockquote", event.reasoning)] if event.reasoning else []
-    head: list[Child] = [el("b", name.rpartition("/")[2]), el("span", counted(len(proposals), "proposal"))]
+    head: list[Child] = [el("b", name.rpartition("/")[2])]
     if isinstance(event, PatchProposed):
-        head.append(el("span", f"{event.result}, {counted(len(event.items), event.kind)}"))
+        came = counted(len(proposals), "proposal") if proposals else event.result.replace("_", " ")
+        head.append(el("span", f"{came} from {counted(len(event.items), event.kind)}"))
         said.append(el("p", "Saw ", items_links(facts.name, event.items)))
         if event.note:
             said.append(note(event.note))
     else:
+        head.append(el("span", counted(len(proposals), "proposal")))
         said.append(note(f"From {', '.join(event.inputs)}." + (f" {event.fallback}" if event.fallback else "")))
     rows = [
         el("li", proposal_words(each), *(el("small", f" {fate_words(fate)}") for fate in fates_of(chain, each.id)))

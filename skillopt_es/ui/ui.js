@@ -20,15 +20,32 @@ function later(action, wait) {
 
 // --- a fresh look: the parts of the page are exchanged for those of the same page as it is now
 
+const SHARE = 4; // a look that took a second is not followed by another for four: training must not wait for a page
 let looking = false;
 let again = false;
+let took = 0;
+let due = 0;
+
+let unseen = false; // something has changed while nobody saw the page
+
+function lookSoon() {
+  unseen = document.hidden;
+  if (!unseen) due ||= setTimeout(look, Math.max(WAIT, SHARE * took));
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (unseen) lookSoon();
+});
 
 async function look() {
+  clearTimeout(due);
+  due = 0;
   if (looking) {
     again = true;
     return;
   }
   looking = true;
+  const began = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (answer.ok) exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -36,9 +53,10 @@ async function look() {
     say("connection lost", "lost");
   } finally {
     looking = false;
+    took = performance.now() - began;
     if (again) {
       again = false;
-      setTimeout(look, WAIT);
+      lookSoon();
     }
   }
 }
@@ -67,8 +85,6 @@ function nameOf(element) {
 function isField(element) {
   return ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName) && element.type !== "checkbox";
 }
-
-const lookSoon = later(look, WAIT);
 
 // --- what happens: each event once, in order, by its number
 
@@ -164,7 +180,12 @@ for (const form of document.querySelectorAll("form[data-check]")) {
     const mine = ++asked;
     const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("checked");
-    if (mine === asked && fresh) document.getElementById("checked").replaceChildren(...fresh.childNodes);
+    if (mine !== asked || !fresh) return;
+    const wrong = fresh.querySelector(".problem")?.textContent ?? "";
+    for (const field of form.elements) {
+      if (field.name.includes(".")) field.setAttribute("aria-invalid", String(wrong.includes(field.name)));
+    }
+    document.getElementById("checked").replaceChildren(...fresh.childNodes);
   }, 2 * WAIT);
   form.addEventListener("input", check);
 }

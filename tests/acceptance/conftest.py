@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +24,16 @@ def endpoint() -> Iterator[Endpoint]:
         yield endpoint
 
 
-@pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run folder of the small project, trained by the models themselves without a break."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    project = Project(folder, plain_config("http://unused")).set(model={"backend": "simulated"})
+def _train(folder: Path) -> None:
+    folder.mkdir()
+    Project(folder, plain_config("http://unused")).set(model={"backend": "simulated"})
     assert Desk(folder).run("run", "config.yaml", "--run", "one").code == 0
-    return project.run_folder()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """The run folder of the small project, trained by the models themselves without a break."""
+    return Project(once("undisturbed", _train), plain_config("http://unused")).run_folder()
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def append(content: Any, **more: Any) -> dict[str, Any]:
     return {"op": "append", "target": "", "content": content, **more}
 
 
-HUGE = 5_000_000
+HUGE = 1_500_000  # more than aiohttp likes
 
 
 USELESS: dict[str, Reply] = {

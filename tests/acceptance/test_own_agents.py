@@ -26,6 +26,7 @@ from support.ready import PATIENCE
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.verify import verify
 
+FEW = ("--set=env.limit=2",)  # each attempt starts a program
 WAYS = {"python": "", "node": "node", "shell": "jq", "http": ""}
 
 
@@ -92,7 +93,7 @@ def test_an_agent_of_the_page_gets_to_a_trained_skill(way: str, page: Desk, port
     tried = page.run("doctor", "config.yaml", *chosen)
     assert tried.code == 0, tried.out + tried.err
     assert "'I do not know'" in tried.out
-    done = page.run("run", "config.yaml", "--run", "one", "--json", *chosen)
+    done = page.run("run", "config.yaml", "--run", "one", "--json", *FEW, *chosen)
     assert done.code == 0, done.err
     assert done.json["best"]["value"] == 1.0
     assert RULE in (page.folder / "runs" / "one" / "best" / "SKILL.md").read_text()
@@ -254,7 +255,7 @@ def test_a_caller_of_the_page_gets_to_a_trained_skill(caller: str, behind: Desk,
         (behind.folder / caller).write_text(f"if (process.env.OPENAI_API_KEY === '{KEY}') process.exit(9);\n{code}")
     tried = behind.run("doctor", "config.yaml", *chosen)
     assert tried.code == 0, tried.out + tried.err
-    done = behind.run("run", "config.yaml", "--run", "one", "--json", *chosen)
+    done = behind.run("run", "config.yaml", "--run", "one", "--json", *FEW, *chosen)
     assert done.code == 0, done.err
     assert done.json["best"]["value"] == 1.0
     keys = {r.headers["authorization"] for r in models.server.requests if r.body["model"] == MODEL}

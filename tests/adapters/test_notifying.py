@@ -48,6 +48,7 @@ def test_a_command_that_fails_says_why(how: str, said: str) -> None:
     [
         ("env:HOOK", "HOOK, which is not set"),
         ("", "is empty"),
+        ("cat > note.json", "a program and no shell"),
         ("sh 'x", "not a command"),
         ("http://", "no host"),
     ],

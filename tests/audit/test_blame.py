@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from support.audited import KINDS, REWRITING, Audited, records_of
+from support.audited import MOST_SLOW, REWRITING, Audited, records_of
 from support.exchange import imported
 from support.in_process import called
 from support.original_folder import whole
@@ -98,7 +98,7 @@ def check(text: Attributed, records: list[Recorded]) -> None:
             assert line in lines_of(texts_of(by_seq[maker.seq]).files[file])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MOST_SLOW)
 def test_texts_are_those_of_the_state_after_every_event(kind: str, audited: Audited) -> None:
     """At any moment of a run, with all its lines written by the events that they name."""
     records = records_of(audited(kind))

@@ -52,6 +52,7 @@ def test_each_trigger_says_what_it_opened_and_whether_it_decided(greedy: so.Run)
         )
         assert each == same
     assert {each.before for each in tried.triggers if each.kind == "should"} == {("fruit",)}
+    assert {each.place.rpartition("/")[0] for each in tried.triggers} == {"e1/s3"}
 
 
 def test_a_step_that_tried_neither_has_neither(greedy: so.Run) -> None:
@@ -63,7 +64,7 @@ def test_a_step_that_tried_neither_has_neither(greedy: so.Run) -> None:
 def test_explain_shows_them(greedy: so.Run) -> None:
     """For people and for programs."""
     said = command("explain", str(greedy.folder), "step", "3", cwd=greedy.folder.parent).out
-    assert "should open none: opened nothing, then fruit; failed; refused for it" in said
+    assert "needs no skill: opened nothing, then fruit; failed; refused for it" in said
     assert "and they fail: train" in said
     found = json.loads(command("explain", str(greedy.folder), "step", "3", "--json", cwd=greedy.folder.parent).out)
     assert {each["kind"] for each in found["triggers"] if each["decided"]} == {"none"}

@@ -45,8 +45,18 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
 """Programs of ours that are told by more than their name."""
 
 ALONE = "search:search.examples=off"
-LEVERS = ("rounds=1", "draw_again=false", "anew=0", "backlog=false", "beside=0", "first_batch=24")
-ABLATED = ("search", ALONE, *(f"{ALONE}:search.{lever}" for lever in LEVERS))
+LEVERS = (
+    "search.rounds=1",
+    "search.draw_again=false",
+    "evaluation.gate_rule=no_loss",
+    "search.together=0",
+    "search.prune=false",
+    "search.anew=0",
+    "search.backlog=false",
+    "search.beside=0",
+    "search.first_batch=24",
+)
+ABLATED = ("search", ALONE, *(f"{ALONE}:{lever}" for lever in LEVERS))
 """The search, without worked examples (no target here can follow them), and then with one more of its levers off."""
 
 

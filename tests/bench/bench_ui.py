@@ -3,7 +3,8 @@ The page's speed: `python tests/bench/bench_ui.py [RUNS] [EVENTS]` (300 and 100,
 
 First views over real loopback, served by the command as a process of its own that has read nothing yet; how long after
 its commit an event reaches an open page; memory of the server over many events; the processor that an idle page takes;
-and how long a training run takes beside an open page and without one.
+and how long a training run takes, and how much processor, beside an open page (of a real Chromium, where there is one),
+a served one, one of another run and none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import statistics
@@ -20,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -149,8 +151,11 @@ async def answer(task):
 """
 
 
-def training(folder: Path) -> None:
-    """The same run, in turns with and without a page that shows it: models that take no time, and 20 ms a call."""
+WAYS = ("alone", "a page is served", "a browser shows another run", "a browser shows it")
+
+
+def training(folder: Path, turns: int) -> None:
+    """The same run, each way in turn: models that take no time, and 20 ms a call. Ratios are within one turn."""
     folder.mkdir()
     for name in ("tasks.jsonl", "SKILL.md"):
         shutil.copy(Path(__file__).parent.parent.parent / "configs" / "demo" / name, folder)
@@ -158,30 +163,70 @@ def training(folder: Path) -> None:
     (folder / "agent.py").write_text(AGENT)
     quick, slow = ["--set", "train.num_epochs=6"], [str(folder / "config.yaml")]
     for title, words in (("of 24 steps, simulated models", quick), ("of 12 steps, 20 ms a call", slow)):
-        alone, beside = _in_turns(folder / words[-1].rpartition("/")[2], words)
-        print(f"a training run {title}: {alone:.2f} s alone, {beside:.2f} s beside an open page (medians of 4)")
+        found = [_turn(folder / words[-1].rpartition("/")[2], words, number) for number in range(turns)]
+        for way in WAYS:
+            took = [each[way] for each in found]
+            wall, processor, ahead = ([each[at] for each in took] for at in range(3))
+            by_wall, by_processor = ([each[way][at] / each[WAYS[0]][at] for each in found] for at in range(2))
+            print(
+                f"a training run {title}, {way}: {statistics.median(wall):.2f} s ({_spread(by_wall)} times alone), "
+                f"{statistics.median(processor):.2f} s of processor ({_spread(by_processor)}), "
+                f"write-ahead log of {max(ahead) / 2**20:.1f} MiB at most"
+            )
 
 
-def _in_turns(folder: Path, more: list[str]) -> tuple[float, float]:
-    took: dict[bool, list[float]] = {True: [], False: []}
-    runs = folder.with_suffix(".runs")
-    for turn in range(8):
-        watched, name = turn % 2 == 1, f"turn-{turn}"
+def _spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}"
+
+
+def _turn(folder: Path, more: list[str], number: int) -> dict[str, tuple[float, float, int]]:
+    """Seconds, seconds of the trainer's processor and the largest write-ahead log of one run each way."""
+    runs, found = folder.with_suffix(".runs"), {}
+    if not (runs / "rests").exists():
+        words = [*COMMAND, "run", "--name", "rests", "--dir", str(runs), "--quiet"]
+        subprocess.run(words, check=True, capture_output=True)
+    # Whatever else the machine does meets each of them; a browser needs a core, whatever it shows.
+    ways = WAYS[number % 4 :] + WAYS[: number % 4]
+    for way in ways:
+        name = f"turn-{number}-{WAYS.index(way)}"
         words = [*COMMAND, "run", *more, "--name", name, "--dir", str(runs), "--quiet"]
-        with page(runs) as (address, _):
-            began = time.perf_counter()
+        with nullcontext(("", 0)) if way == "alone" else page(runs) as (address, _):
+            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             with subprocess.Popen(words, stdout=subprocess.DEVNULL) as child:
-                while not (runs / name / "log.db").exists():
+                stop = threading.Event()
+                log = runs / name / "log.db"
+                while not log.exists():
                     time.sleep(0.01)
-                if watched:
-                    threading.Thread(target=_watch, args=(address, name), daemon=True).start()
-                child.wait()
-            took[watched].append(time.perf_counter() - began)
-    return statistics.median(took[False]), statistics.median(took[True])
+                shown = {WAYS[2]: "rests", WAYS[3]: name}.get(way)
+                looking = [threading.Thread(target=_watch, args=(address, shown, stop))] if shown else []
+                for thread in looking:
+                    thread.start()
+                largest = 0
+                while child.poll() is None:
+                    with suppress(FileNotFoundError):
+                        largest = max(largest, log.with_name("log.db-wal").stat().st_size)
+                    time.sleep(0.02)
+            took = time.perf_counter() - began
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            stop.set()
+            for thread in looking:
+                thread.join()
+        found[way] = (took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, largest)
+    return found
 
 
-def _watch(address: str, name: str) -> None:
-    """As a page does: listens, and looks again some time after a step is over."""
+def _watch(address: str, name: str, stop: threading.Event) -> None:
+    """A real browser on the run's first page; where there is none, what its script does: listens, and looks again."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is not None:
+        words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+        with tempfile.TemporaryDirectory() as profile:
+            there = [*words, f"--user-data-dir={profile}", f"{address}/run/{name}"]
+            browser = subprocess.Popen(there, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stop.wait()
+            browser.terminate()
+            browser.wait()
+        return
     looked = 0.0
     with suppress(httpx.HTTPError), httpx.stream("GET", f"{address}/run/{name}/stream", timeout=60) as answer:
         for line in answer.iter_lines():
@@ -189,6 +234,8 @@ def _watch(address: str, name: str) -> None:
             if turned and time.perf_counter() - looked > 0.3:
                 looked = time.perf_counter()
                 httpx.get(f"{address}/run/{name}", timeout=60)
+            if stop.is_set():
+                return
 
 
 def main(runs: int, events: int) -> None:
@@ -198,7 +245,7 @@ def main(runs: int, events: int) -> None:
         first_views(many, runs, events)
         idle(many)
         delay(live, min(events, 10_000))
-        training(turns)
+        training(turns, 8)
 
 
 if __name__ == "__main__":

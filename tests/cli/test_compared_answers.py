@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from support.crashes import KillAt, in_child
 from support.in_process import Cli
-from support.logs import events_of
+from support.logs import call_slots, decisions_of, events_of
 
 import skillopt_es as so
 from skillopt_es.events.catalog import AnswersCompared, CandidateGated, RolloutCompleted, SkillScored
@@ -151,6 +153,20 @@ def test_rules_that_draw_again_compare_again(rule: str, cli: Cli) -> None:
     assert cli("replay", rule, "--check").code == 0
 
 
+def test_what_was_not_drawn_again_is_not_compared_again(cli: Cli) -> None:
+    """A rule that draws again what turned has those answers compared alone."""
+
+    def fickle(request: so.ChatRequest) -> str:
+        return '{"better": {"polite": "equal"}}' if request.item == "t4" else polite(request)
+
+    run = trained("lasting", fickle, evaluation__gate_rule="lasting", evaluation__gate_draws=3)
+    again = [each for each in compared(run) if each.place == "e1/s1/gate/versus/d2"]
+    assert {each.item for each in again} == {"t5", "t6"}
+    assert verdicts(run)[0].verdict.taken
+    assert verdicts(run)[0].verdict.preferred == 0.75
+    assert cli("replay", "lasting", "--check").code == 0
+
+
 def test_another_rule_is_tried_on_what_was_compared(cli: Cli) -> None:
     """Without a call; where another text would be current, nobody has compared the two."""
     trained("polite", polite)
@@ -185,6 +201,26 @@ def test_a_judge_that_nobody_can_read_pauses_the_run_and_is_asked_anew(cli: Cli)
         ["judge-3", "judge-4"],
     ]
     assert cli("replay", "hm", "--check").code == 0
+
+
+def test_a_run_killed_while_answers_are_compared_ends_as_an_undisturbed_one() -> None:
+    """After an event, and after a call of the judge whose answer nobody has seen; no question is put twice."""
+    whole = trained("whole", polite)
+    first = next(seq for seq, each in enumerate(events_of(whole.folder), 1) if isinstance(each, AnswersCompared))
+    slots = call_slots(whole.folder)
+    fourth = [number for number, slot in enumerate(slots, 1) if "/versus/" in slot][3]
+    for number, killer in enumerate((KillAt(event=first + 1), KillAt(call=fourth))):
+        name = f"killed-{number}"
+
+        def begin(name: str = name, killer: KillAt = killer) -> None:
+            so.train(
+                CONFIG, name=name, target=target, optimizer=optimizer, judge=polite, watch=so.Watch(observers=(killer,))
+            )
+
+        assert in_child(begin) == signal.SIGKILL
+        done = so.resume(name, target=target, optimizer=optimizer, judge=polite)
+        assert decisions_of(done.folder) == decisions_of(whole.folder)
+        assert sorted(call_slots(done.folder)) == sorted(slots)
 
 
 def test_a_run_without_a_few_comparisons_goes_on(cli: Cli) -> None:

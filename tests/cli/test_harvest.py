@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from support.in_process import Cli
 
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.testing.endpoint import Endpoint, Reply
+
 WRITTEN = Path(__file__).parent.parent / "adapters/conversations/written"
 
 
@@ -83,3 +87,59 @@ def test_a_person_may_stop_and_go_on(cli: Cli, home: Path, monkeypatch: pytest.M
     cli("harvest", "scan", "--home", home)
     monkeypatch.setattr("sys.stdin", io.StringIO("q\n"))
     assert "kept 0, left 0, open 1" in cli("harvest", "review").out
+
+
+def chat(text: str) -> Reply:
+    """A reply of a chat endpoint."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return Reply(body=json.dumps({"choices": [choice], "usage": usage}).encode())
+
+
+def asked_in(folder: Path) -> str:
+    """All that was sent to a model."""
+    with EventLog.open(folder) as log:
+        rows = Journal(log.reader).read()
+        return "".join(log.text(digest) for row in rows for _, digest in row.call.request.messages)
+
+
+def test_a_model_proposes_and_a_person_decides(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its calls are journaled and asked once; the rules' own task can be had instead."""
+    cli("harvest", "scan", "--home", home)
+    proposal = {
+        "usable": True,
+        "why": "often",
+        "input": "Write a release note with a section Fixed.",
+        "checks": [{"check": "section_contains", "section": "Fixed"}],
+        "rubric": {"brief": "It is brief."},
+    }
+    with Endpoint(lambda number: chat(json.dumps(proposal))) as endpoint:
+        model = {"backend": "openai", "base_url": endpoint.url, "api_key_env": "", "optimizer": "o", "target": "t"}
+        config = {"model": model}
+        Path("config.yaml").write_text(json.dumps({**config, "env": {"data_path": "x.jsonl"}}), encoding="utf-8")
+        told = cli("harvest", "propose", "config.yaml", "--max-calls", "3")
+        again = cli("harvest", "propose", "config.yaml")
+    assert "1 candidate, cleaned, to o at" in told.err
+    assert "proposed    1 task" in told.out
+    assert "the answer that was accepted fails a check: the section 'Fixed' is missing" in told.out
+    assert "nothing     every candidate" in again.out
+    assert endpoint.requests == 1
+    asked = asked_in(Path("harvest.calls"))
+    assert "release note" in asked
+    assert not [each for each in ("jane.doe", "sk-proj", "/home/jane") if each in asked]
+    assert cli("usage", "harvest.calls").code == 0
+    assert "what models were asked about candidate tasks" in cli("status", "harvest.calls").out
+    assert cli("verify", "harvest.calls").code == 0
+    assert cli("replay", "harvest.calls", "--check").code == 0
+    [waiting] = cli("harvest", "review", "--json").json
+    assert (waiting["proposed_by"], waiting["task"]["input"]) == ("o", proposal["input"])
+    monkeypatch.setattr("sys.stdin", io.StringIO("r\nk\n"))
+    shown = cli("harvest", "review").out
+    assert "o proposes a task: often" in shown
+    cli("harvest", "tasks", "rules.jsonl")
+    [task] = [json.loads(line) for line in Path("rules.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert task["input"] != proposal["input"]
+    cli("harvest", "review", "--keep", waiting["id"])
+    cli("harvest", "tasks", "tasks.jsonl")
+    [task] = [json.loads(line) for line in Path("tasks.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert task["input"] == proposal["input"]

@@ -9,14 +9,10 @@ import pytest
 from support.command import command
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def desk(skills_demo: Path) -> Path:
     """A folder with the trained demo."""
-    folder = tmp_path_factory.mktemp("desk")
-    done = command("run", "--demo", "skills", "--run", "demo", cwd=folder)
-    assert done.code == 0, done.err
-    assert "blame demo amounts/SKILL.md" in done.out
-    return folder
+    return skills_demo
 
 
 def test_each_skill_is_exported_verified_and_installed(desk: Path) -> None:

@@ -16,7 +16,8 @@ from skillopt_es.config.sections import MODEL_KEYS
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import MODELS
-from skillopt_es.sessions.opening import ENVIRONMENTS, open_environment, open_model, registered
+from skillopt_es.sessions.opening import ENVIRONMENTS, open_environment, open_model
+from skillopt_es.version import installed_for
 
 ORIGINAL = Path(__file__).parent / "original"
 MODELS_NAMED = ("model.optimizer=o", "model.target=t")
@@ -160,7 +161,7 @@ def test_no_line_is_left_over_for_what_is_built() -> None:
     """Who builds a key, a backend or a benchmark takes its line out of FATES or ADAPTERS."""
     built = [key for key in FATES if key.partition(".")[2] in KNOWN[key.partition(".")[0]]]
     assert built == []
-    assert not set(ADAPTERS) & {*registered(MODELS), *registered(ENVIRONMENTS)}
+    assert not set(ADAPTERS) & {*installed_for(MODELS), *installed_for(ENVIRONMENTS)}
 
 
 # --- its flat names ------------------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ def test_every_adapter_of_it_is_opened_or_answered_in_one_sentence(name: str, tm
         environ = installed(real, tmp_path / "agent").environ
         assert open_model(loaded(tmp_path, {"model": {"target_backend": name}}), "target", environ)
         return
-    if real in registered(MODELS):
+    if real in installed_for(MODELS):
         role = {"target_backend": name, "base_url": "http://127.0.0.1:9/v1", "api_key_env": "K"}
         assert open_model(loaded(tmp_path, {"model": role}), "target", {"K": "sk-0123456789"})
         return

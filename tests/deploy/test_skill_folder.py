@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audited import KINDS, Audited
+from support.audited import MOST_SLOW, Audited
 from support.exchange import imported
 from support.in_process import Cli
 from support.original_folder import whole
@@ -102,7 +102,7 @@ def test_a_name_makes_a_folder_of_it(cli: Cli, demo_run: Path, tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MOST_SLOW)
 @pytest.mark.parametrize("which", ["best", "current", "initial"])
 def test_any_skill_of_any_run_is_vouched_for(cli: Cli, audited: Audited, tmp_path: Path, kind: str, which: str) -> None:
     """Candidates, guidance, notes and rewrites, gated or not."""

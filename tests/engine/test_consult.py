@@ -11,8 +11,8 @@ from skillopt_es.engine.calls import Answer
 from skillopt_es.engine.loop import consult
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.events.catalog import Event
-from skillopt_es.events.values import CallRef
-from skillopt_es.ports import CallFailed, ChatRequest, Message, Role
+from skillopt_es.events.values import CallRef, Role
+from skillopt_es.ports import CallFailed, ChatRequest, Message
 from skillopt_es.replies.json_reader import Unusable
 
 QUESTION = ChatRequest(slot="s1/analyst/0", stage="analyst", messages=(Message("user", "why?"),), max_tokens=9)

@@ -73,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return undisturbed(tmp_path_factory.mktemp("whole"))
 
 
-@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [14, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_after_any_event_a_run_recovers(whole: Path, tmp_path: Path, every: int) -> None:
     """SIGKILL at every event boundary, or at some of them in every part of the run."""
     for seq in range(1, len(decisions_of(whole)), every):
@@ -82,7 +82,7 @@ def test_killed_after_any_event_a_run_recovers(whole: Path, tmp_path: Path, ever
         assert_recovers(folder, whole)
 
 
-@pytest.mark.parametrize("every", [11, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [19, pytest.param(3, marks=pytest.mark.slow)])
 def test_killed_after_any_answer_a_run_recovers(whole: Path, tmp_path: Path, every: int) -> None:
     """SIGKILL when a call is recorded and nobody has used it yet."""
     for call in range(1, len(call_slots(whole)) + 1, every):
@@ -91,7 +91,7 @@ def test_killed_after_any_answer_a_run_recovers(whole: Path, tmp_path: Path, eve
         assert_recovers(folder, whole)
 
 
-@pytest.mark.parametrize("times", [10, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [6, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_a_run_recovers(whole: Path, tmp_path: Path, times: int) -> None:
     """SIGKILLs from outside at any moment, also in the middle of a commit."""
     seed = random.SystemRandom().randrange(2**32)

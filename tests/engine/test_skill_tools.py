@@ -96,14 +96,32 @@ def test_what_cannot_be_understood_is_answered_and_opens_nothing(name: str, argu
     ],
 )
 def test_a_request_that_a_small_model_writes_as_its_whole_text_is_one(text: str) -> None:
-    """In the next question it stands as the tool's own."""
+    """The skill stands in the place of the list then, and no tools are offered: such a model would ask on."""
     shelf = Shelf(TREE)
+    listed = (Message("system", f"Be brief.\n\n{shelf.shown.text}"), Message("user", "u"))
     reply = understood(ChatReply(text=text, finish="stop"), TREE)
-    said, goes_on = shelf.asked(ASKED, reply, frozenset())
-    assert goes_on
+    assert shelf.asked(listed, reply, frozenset()) == ([], True)
     assert shelf.viewed == ["money/SKILL.md"]
-    assert [message.role for message in said] == ["assistant", "tool"]
-    assert said[0].tool_calls[0].id == said[1].tool_call_id
+    [system, user] = shelf.told(listed)
+    assert system.content == "Be brief.\n\n### house\n- a rule\n\n### money/SKILL.md\n- a rule"
+    assert user == listed[1]
+    assert (shelf.offered, shelf.tools) == ((), (LIST, VIEW))
+    assert shelf.asked(listed, reply, frozenset()) == ([], False)
+    assert left_to(reply, frozenset()).text == text
+
+
+def test_what_is_open_already_is_not_told_twice() -> None:
+    """A target that asks for nothing else has to answer."""
+    shelf = Shelf(TREE)
+    answers(shelf, ("skill_view", '{"skill_id": "money"}'))
+    assert not shelf.stuck
+    [told] = answers(shelf, ("skill_view", '{"skill_id": "money"}'))
+    assert (told["note"], shelf.stuck) == ("it is open already, see above; now answer", True)
+    answers(shelf, ("skill_view", '{"skill_id": "money"}'), ("skills_list", "{}"))
+    assert not shelf.stuck
+    shelf.told((Message("system", "another"), Message("user", "conversation")))
+    [whole] = answers(shelf, ("skill_view", '{"skill_id": "money"}'))
+    assert whole["content"] == "- a rule"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +134,7 @@ def test_a_request_that_a_small_model_writes_as_its_whole_text_is_one(text: str)
         '{"name": ["money"]}',
         "[1]",
         "skill_view()",
+        "skill_view('nothing')",
         "",
     ],
 )

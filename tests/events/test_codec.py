@@ -48,11 +48,12 @@ def no_blob(digest: str) -> str:
     raise AssertionError(f"asked for {digest}")
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", CATALOG, ids=lambda kind: kind.__name__)
 def test_every_event_comes_back_as_it_was(kind: type[Event]) -> None:
     """Any event of any class equals what is read back, and its second writing has the same bytes."""
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(suppress_health_check=list(HealthCheck), database=None)
     @given(instances(kind))
     def holds(event: Event) -> None:
         encoded, again = encode(event), round_trip(event)

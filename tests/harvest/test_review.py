@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
 from skillopt_es.harvest.mining import Candidate, Seen
 from skillopt_es.harvest.review import Decision, appended, kept_tasks, read_harvest, task_of
 
+DEEP: Json = [{"check": "contains", "text": "x", "more": [1, {"a": None}]}]
 HEEDS = "It heeds what was said of an earlier answer"
 
 
@@ -36,10 +38,10 @@ def test_the_last_decision_holds(tmp_path: Path) -> None:
     file = tmp_path / "harvest.jsonl"
     appended(file, [candidate("a"), candidate("b"), candidate("c")])
     appended(file, [Decision(id="a", decision="left", at=""), Decision(id="b", decision="kept", at="")])
-    appended(file, [Decision(id="a", decision="kept", at="", task={"id": "mine", "input": "changed"})])
+    appended(file, [Decision(id="a", decision="kept", at="", task={"id": "mine", "input": "changed", "checks": DEEP})])
     harvest = read_harvest(file)
     assert {name: each.decision for name, each in harvest.items()} == {"a": "kept", "b": "kept", "c": "open"}
-    assert kept_tasks(harvest) == [{"id": "mine", "input": "changed"}, task_of(candidate("b"))]
+    assert kept_tasks(harvest) == [{"id": "mine", "input": "changed", "checks": DEEP}, task_of(candidate("b"))]
 
 
 @pytest.mark.parametrize(

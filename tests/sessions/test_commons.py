@@ -156,6 +156,17 @@ def test_a_machine_that_began_anew_makes_nobody_wait(runs: list[Commons], clock:
     assert grant.wait == 0
 
 
+def test_a_call_is_settled_once(tmp_path: Path) -> None:
+    """However often it is told: an answer to the first telling may have been lost."""
+    run = Commons(tmp_path / "limits.db", run_at_work(tmp_path / "run"))
+    grant = run.take(HERE, CALL, 0)
+    assert isinstance(grant, Granted)
+    for _ in range(2):
+        run.settle(HERE, grant.number, CALL, 0)
+    assert run.spent(HERE) == CALL
+    run.close()
+
+
 def test_many_at_once_never_exceed_a_budget(tmp_path: Path) -> None:
     """Real threads with connections of their own: what is granted is at most what there is."""
     path, granted = tmp_path / "limits.db", []

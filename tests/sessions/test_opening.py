@@ -26,10 +26,11 @@ from skillopt_es.events.values import Role, SkillTree
 from skillopt_es.ports import ChatModel
 from skillopt_es.sessions.accounts import FILE
 from skillopt_es.sessions.evaluation import EvaluationRequest, evaluate
-from skillopt_es.sessions.opening import EXECUTORS, open_executor, registered
+from skillopt_es.sessions.opening import EXECUTORS, open_executor
 from skillopt_es.sessions.session import start
 from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import Session, open_data, open_world
+from skillopt_es.version import installed_for
 
 Work = Callable[[RunConfig, Path, Session], Coroutine[Any, Any, object]]
 
@@ -133,7 +134,7 @@ def test_calls_in_flight_are_told_only_where_the_end_was_not_orderly(
 
 def test_executors_are_found_among_the_installed_ones() -> None:
     """As models and environments are; ours is `local`."""
-    assert "local" in registered(EXECUTORS)
+    assert "local" in installed_for(EXECUTORS)
 
     async def said(word: str) -> str:
         return word

@@ -14,7 +14,7 @@ import pytest
 from skillopt_es.engine.budget import Amount, Bound, CutShort, Tariff
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, Wait, may_try_again
 from skillopt_es.sessions.commons import Commons, Limits
-from skillopt_es.sessions.sharing import SharedPurse
+from skillopt_es.sessions.sharing import Here, SharedPurse
 
 HERE = "host:80"
 BOUND = Bound(input=60, output=40)
@@ -35,7 +35,7 @@ def commons(tmp_path: Path) -> Iterator[Commons]:
 
 def purse(commons: Commons) -> SharedPurse:
     """A purse whose two roles share an endpoint."""
-    return SharedPurse(commons, {"target": HERE, "optimizer": HERE}, {"target": Tariff(), "optimizer": Tariff()})
+    return SharedPurse(Here(commons), {"target": HERE, "optimizer": HERE}, {"target": Tariff(), "optimizer": Tariff()})
 
 
 def pay(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,14 @@ def test_links_and_numbers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="other: a link to a folder"):
         loaded(tmp_path)
     (root / "other").unlink()
+    (root / "money" / "link.md").symlink_to(root / "money" / "nothing.md")
+    with pytest.raises(DataError, match=r"link.md: not a file that can be read"):
+        loaded(tmp_path)
+    (root / "money" / "link.md").unlink()
+    os.mkfifo(root / "money" / "pipe.md")
+    with pytest.raises(DataError, match=r"pipe.md: not a file that can be read"):  # nobody waits for its writer
+        loaded(tmp_path)
+    (root / "money" / "pipe.md").unlink()
     written(tmp_path, **{f"s{number}": skill(f"s{number}") for number in range(300)})
     with pytest.raises(DataError, match="there are more than 100 skills"):
         loaded(tmp_path)

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
@@ -26,6 +28,9 @@ KINDS: dict[str, tuple[str, ...]] = {
     **{mode: (f"optimizer.skill_update_mode={mode}", "env.skill_init=SKILL.md") for mode in MODES},
 }
 REWRITING = tuple(MODES)
+_BY_DEFAULT = {"plain", "guidance at a gate", "notes after the verdict", REWRITING[0]}
+MOST_SLOW = [pytest.param(kind, marks=() if kind in _BY_DEFAULT else pytest.mark.slow) for kind in KINDS]
+"""Every kind as a parameter: those that have most in them by default."""
 
 
 def world_of(kind: str) -> ScriptedWorld:

@@ -15,7 +15,8 @@ from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED, ElsewhereN
 from skillopt_es.config.remarks import remarks
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.values import described
-from skillopt_es.sessions.opening import ENVIRONMENTS, registered
+from skillopt_es.sessions.opening import ENVIRONMENTS
+from skillopt_es.version import installed_for
 
 ROOT = Path(__file__).parent.parent.parent
 FILE = ROOT / "docs" / "config.md"
@@ -58,7 +59,7 @@ def _keys(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
         yield MODEL if section == "model" else ""
         yield "\n"
     yield "All other keys under `env:` are the environment's own; [tasks.md](tasks.md) tells those of `tasks`:\n\n"
-    for name, point in registered(ENVIRONMENTS).items():
+    for name, point in installed_for(ENVIRONMENTS).items():
         options = attrs.fields(_options(point.load().__module__))
         keys = ", ".join(f"`{field.name}`{_default(field.default)}" for field in options)
         yield f"- `{name}`: {keys}\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,15 +26,33 @@ def modules() -> Mapping[str, Path]:
     return found
 
 
+_TEXT = re.compile(r"(\"{3}|'{3})(?:\\.|(?!\1).)*\1", re.DOTALL)  # may show code, and is none
+_STATEMENT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]*(?P<taken>\([^)]*\)|[^\n]*)"
+    r"|import[ \t]+(?P<plain>[^\n]*))",
+    re.MULTILINE,
+)
+
+
+@cache
+def import_statements(file: Path) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each import of a file, also inside functions: the module, and what is taken from it."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    # Not by `ast`: parsing every file of ours takes thirty times as long.
+    for statement in _STATEMENT.finditer(_TEXT.sub('""', file.read_text(encoding="utf-8"))):
+        lines = [line.partition("#")[0] for line in (statement["taken"] or statement["plain"]).splitlines()]
+        words = [each.split() for each in "".join(lines).strip("( )").split(",")]
+        names = tuple(each[0] for each in words if each)  # without `as`
+        found += [(statement["module"], names)] if statement["module"] else [(name, ()) for name in names]
+    return tuple(found)
+
+
 @cache
 def imports_of(file: Path) -> frozenset[str]:
     """The modules of ours that a file imports, also inside functions."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+    for module, taken in import_statements(file):
+        names |= {module, *(f"{module}.{name}" for name in taken)}
     return frozenset(names & modules().keys())
 
 
@@ -87,9 +105,10 @@ def _helpers(module: str) -> Iterator[str]:
     """The modules in its folder that a module imports, and those that it runs as programs."""
     file = modules()[module]
     text = file.read_text(encoding="utf-8")
+    programs = set(re.findall(r'command_for\("(\w+)"', text))
     for name, other in modules().items():
         near = other.parent == file.parent and (name in imports_of(file) or f'"{name}"' in text)
-        if near or f'command_for("{other.stem}"' in text:
+        if near or other.stem in programs:
             yield name
 
 

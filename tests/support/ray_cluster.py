@@ -21,6 +21,7 @@ class Nodes:
     """A cluster of small nodes; `seats` are a resource that only exists in its books."""
 
     seats: int = 2
+    jobs: bool = False
     _cluster: Any = None
     _others: list[Any] = field(factory=list)
 
@@ -30,6 +31,11 @@ class Nodes:
         return str(self._cluster.address)
 
     @property
+    def dashboard(self) -> str:
+        """Where it takes jobs."""
+        return f"http://{self._cluster.head_node.webui_url}"
+
+    @property
     def spare(self) -> int:
         """How many nodes there are besides the head."""
         return len(self._others)
@@ -37,7 +43,9 @@ class Nodes:
     def add(self, count: int = 1) -> None:
         """More nodes."""
         for _ in range(count):
-            self._others.append(self._cluster.add_node(num_cpus=0, resources={SEAT: self.seats}, **_SMALL))
+            self._others.append(
+                self._cluster.add_node(num_cpus=0, resources={SEAT: self.seats}, **_small(jobs=self.jobs))
+            )
 
     def lose(self, draw: random.Random) -> bool:
         """A node is gone with all that ran on it; never the one that our process hangs on, nor the last one."""
@@ -72,17 +80,20 @@ class Nodes:
         self._cluster.head_node.kill_gcs_server(check_alive=False)
 
 
-_SMALL = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+def _small(*, jobs: bool, head: bool = False) -> dict[str, Any]:
+    """A node that needs little; agents of several nodes, which take jobs, need ports of their own."""
+    ports = {"dashboard_agent_listen_port": 0, "metrics_export_port": 0, **({"dashboard_port": 0} if head else {})}
+    return {"object_store_memory": 80 * 2**20, "include_dashboard": jobs and head, **(ports if jobs else {})}
 
 
 @contextmanager
-def cluster(nodes: int, *, seats: int = 2) -> Iterator[Nodes]:
-    """A head without seats, and so many nodes with them."""
+def cluster(nodes: int, *, seats: int = 2, jobs: bool = False) -> Iterator[Nodes]:
+    """A head without seats, and so many nodes with them; with a dashboard where it is to take jobs."""
     import ray
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **_SMALL})
-    found = Nodes(seats, made)
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **_small(jobs=jobs, head=True)})
+    found = Nodes(seats, jobs, made)
     try:
         found.add(nodes)
         yield found

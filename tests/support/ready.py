@@ -7,12 +7,14 @@ start from nothing shows (the script, an environment that speaks to Python, limi
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
@@ -23,7 +25,8 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, NoReturn
+from tempfile import TemporaryDirectory
+from typing import NoReturn
 
 from attrs import define
 
@@ -33,7 +36,8 @@ PATIENCE = 300.0  # for what never comes; a loaded machine is slow
 MOST_BYTES = 1 << 20
 STREAMS = 3
 WARNINGS = "PYTHONWARNINGS"
-LATER = ("ctypes", "rich.live", "rich.table", "structlog", "skillopt_es.runs.run_log", "skillopt_es.sessions.wiring")
+LATER = ("ctypes", "encodings.utf_16_le", "rich.live", "rich.table", "structlog")
+ROOMS = ("audit", "deploy", "gate", "interchange", "presenting", "report", "runs", "sessions", "sweeps")
 
 
 @define
@@ -120,17 +124,28 @@ def _nursery(warnings: str) -> socket.socket:
 
 def import_all() -> None:
     """What any command will need, once instead of in each."""
-    import skillopt_es.cli
-    import skillopt_es.config
-
-    for module in pkgutil.iter_modules(skillopt_es.cli.__path__, "skillopt_es.cli."):
-        importlib.import_module(module.name)
-    for room in ("models", "environments"):
+    for room in ("cli", *ROOMS):
+        package = importlib.import_module(f"skillopt_es.{room}")
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    for room in ("models", "environments", "programs", "executors"):
         for entry in entry_points(group=f"skillopt_es.{room}"):
             importlib.import_module(entry.module)
     for name in LATER:
         importlib.import_module(name)
-    skillopt_es.config.load_config(None)  # the defaults are parsed once in a process
+    work_once()
+
+
+def work_once() -> None:
+    """Trains and reads a small run, so that what is made when it is first used is there already in each command."""
+    import skillopt_es
+    from skillopt_es.runs.overview import read_and_kept
+
+    small = {"train.num_epochs": 1, "env.limit": 2, "optimizer.use_slow_update": False}
+    with TemporaryDirectory() as folder:
+        run = asyncio.run(skillopt_es.atrain(settings=small, name="small", runs=folder))
+        read_and_kept(run.folder)
+    assert threading.active_count() == 1, "a fork would have no other thread"
 
 
 def become(
@@ -174,39 +189,53 @@ def leave(end: SystemExit) -> None:
 
 
 def serve(door: socket.socket) -> None:
-    """Forks a keeper for each command that is asked for, until nobody can ask any more."""
+    """Forks a command whenever one is asked for, and tells how each ended, until nobody can ask any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests; the door's end is ours
     sys.path.insert(0, str(COMMAND.parent))  # as the script has it
     import_all()
     gc.freeze()
-    while True:
-        asked, files, _, _ = socket.recv_fds(door, MOST_BYTES, STREAMS + 1)
-        with suppress(ChildProcessError):  # keepers that have ended
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        if not asked:
-            return
-        if os.fork() == 0:
-            door.close()
-            keep(json.loads(asked), *files)
-        for file in files:
-            os.close(file)
+    clients = dict[int, socket.socket]()
+    woken, wakes = socket.socketpair()
+    with woken, wakes:
+        wakes.setblocking(False)
+        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # whatever is ignored wakes nobody
+        while True:
+            ready, _, _ = select.select([door, woken], [], [])
+            if woken in ready:
+                woken.recv(MOST_BYTES)
+                tell_of_the_ended(clients)
+            if door in ready:
+                asked, files, _, _ = socket.recv_fds(door, MOST_BYTES, STREAMS + 1)
+                if not asked:
+                    return
+                bear(asked, files, clients, (door, woken, wakes))
 
 
-def keep(asked: Mapping[str, Any], client: int, *streams: int) -> NoReturn:
-    """Forks the command, tells its number and, when it has ended, how."""
+def bear(asked: bytes, files: Sequence[int], clients: dict[int, socket.socket], ours: Sequence[socket.socket]) -> None:
+    """Forks a command and tells its number."""
+    client, *streams = files
     process = os.fork()
     if process == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in (*ours, *clients.values()):
+            each.close()
         os.close(client)
-        become(asked["words"], asked["cwd"], asked["environ"], streams, asked["ignored"])
+        become(streams=streams, **json.loads(asked))
     for stream in streams:
         os.close(stream)
-    with socket.socket(fileno=client) as told:
-        told.send(json.dumps(process).encode())
-        _, status = os.waitpid(process, 0)
-        with suppress(OSError):  # nobody may be left who wants to know
-            told.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
+    clients[process] = socket.socket(fileno=client)
+    clients[process].send(json.dumps(process).encode())
+
+
+def tell_of_the_ended(clients: dict[int, socket.socket]) -> None:
+    """Says to whoever asked for a command that has ended how it did."""
+    with suppress(ChildProcessError):  # there is none left
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            process, status = ended
+            with clients.pop(process) as told, suppress(OSError):  # nobody may be left who wants to know
+                told.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from support.project import Project, plain_config
 
 from skillopt_es.errors import ConfigError
-from skillopt_es.sweeps.plan import SweepPlan, read_plan
+from skillopt_es.sweeps.plan import RayJobs, SweepPlan, read_plan
 
 
 @pytest.fixture
@@ -107,3 +108,28 @@ def test_what_is_wrong_is_said_in_a_sentence(project: Project, text: str, said: 
         planned(project, text)
     assert said.replace("{folder}", str(project.folder)) in str(raised.value)
     assert "sweep.yaml" in str(raised.value)
+
+
+def test_runs_may_be_jobs_of_a_cluster(project: Project) -> None:
+    """With what each of them takes; by default a processor, and the Python that reads the plan."""
+    plan = planned(project, "config: config.yaml\nray: {address: 'http://10.0.0.1:8265/', resources: {big: 0.5}}\n")
+    assert plan.ray == RayJobs(address="http://10.0.0.1:8265", cpus=1.0, resources={"big": 0.5}, python=sys.executable)
+    assert planned(project, "config: config.yaml\n").ray is None
+
+
+@pytest.mark.parametrize(
+    ("ray", "said"),
+    [
+        ("{}", "ray.address must be the address of the cluster's dashboard"),
+        ("{address: auto}", "ray.address must be"),
+        ("{address: 'http://h', cpu: 1}", "unknown key ray.cpu"),
+        ("{address: 'http://h', cpus: many}", "ray.cpus must be a number"),
+        ("{address: 'http://h', resources: {big: -1}}", "ray.resources.big must be a number"),
+        ("{address: 'http://h', python: 3}", "ray.python must be"),
+        ("[]", "ray must be a mapping"),
+    ],
+)
+def test_what_is_wrong_with_a_cluster_is_told(project: Project, ray: str, said: str) -> None:
+    """With its key."""
+    with pytest.raises(ConfigError, match=said):
+        planned(project, f"config: config.yaml\nray: {ray}\n")

@@ -13,7 +13,7 @@ from support.asking import Asking
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.runs.inbox import Inbox
-from skillopt_es.sessions.session import start
+from skillopt_es.sessions.session import resume, start
 from skillopt_es.ui import starting
 from skillopt_es.ui.start_page import keys, settings_of
 from skillopt_es.ui.starting import Starter
@@ -52,6 +52,8 @@ def test_an_item_is_left_out_from_its_own_page(there: Asking) -> None:
     assert [asked.text for asked in Inbox(there.directory / "run").waiting()] == ["v3"]
     refused = there.post("/run/run/steer", {"order": "retract", "text": "<b>v99</b>", "why": "x"})
     assert "no item &lt;b&gt;v99" in refused.text
+    asyncio.run(resume(there.directory / "run", ScriptedWorld().session()))
+    assert re.search(r"<b>Left out</b> by \w+: wrong label", there.get("/run/run/item?item=v3").text)
 
 
 @pytest.mark.parametrize(

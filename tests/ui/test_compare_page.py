@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from support.asking import Asking
@@ -46,6 +48,16 @@ def test_best_skills_are_compared_item_by_item(three: Asking) -> None:
     assert "against one</th>" in text
     assert re.search(r"won and \d+ lost of \d+ items: (within|more than) noise", text)
     assert re.search(r">\d\.\d{3} to \d\.\d{3}<", text)
+
+
+def test_a_run_that_cannot_be_read_is_said_and_left_out(three: Asking, tmp_path: Path) -> None:
+    """The others are compared."""
+    shutil.copytree(three.directory, tmp_path / "runs")
+    (tmp_path / "runs" / "other" / "log.db").write_bytes(b"no log at all")
+    answer = Asking(directory=tmp_path / "runs").get("/compare?run=one&run=other")
+    assert answer.status_code == 200
+    assert "other cannot be compared: " in answer.text
+    assert "best skill of</th>" in answer.text
 
 
 def test_runs_are_chosen_in_a_form(three: Asking) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
+from support import skill_world
 from support.asking import Asking
 from support.scripted import ScriptedEnvironment, ScriptedItem, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
-from skillopt_es.events.values import digest_of
-from skillopt_es.ports import ChatRequest, Splits
+from skillopt_es.events.values import SkillTree, digest_of
+from skillopt_es.ports import Ask, ChatRequest, Episode, Item, Splits
 from skillopt_es.runs.inbox import leave
 from skillopt_es.sessions.session import resume, start
 
@@ -44,6 +45,11 @@ class HostileEnvironment(ScriptedEnvironment):
         }
         digests = {name: digest_of(repr(row).encode()) for name, row in rows.items()}
         return Splits(rows["train"], rows["val"], rows["test"], digests)
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """As always; whoever grades it says what an enemy's judge would."""
+        episode = await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed)
+        return evolve(episode, failure=f"wrong {ALL}", detail=f"the judge said {ALL}", trust="untrusted")
 
 
 def said(request: ChatRequest) -> str:
@@ -79,6 +85,20 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Asking:
         leave(folder / "runs" / "run", order, by=f"by {ALL}", why=f"why {ALL}", text=ALL if order == "hint" else "")
     asyncio.run(resume(folder / "runs" / "run", world.session()))
     return Asking(directory=folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def folder_of_enemies(tmp_path_factory: pytest.TempPathFactory) -> Asking:
+    """A folder of skills whose names, descriptions, texts and kinds of task are attacks, where these are let in."""
+    folder = tmp_path_factory.mktemp("enemies")
+
+    def teacher(request: ChatRequest) -> str:
+        made = {"op": "create", "skill": f"apple {ALL}", "description": f"apple {ATTACKS[0]}", "content": f"RULE {ALL}"}
+        return json.dumps({"reasoning": ALL, "edits": [made], "changes": [made]})
+
+    kinds = ("apple<script>alert(1)</script>", "'><svg/onload=alert(1)>")
+    skill_world.trained(folder, optimizer=teacher, kinds=kinds)
+    return Asking(directory=folder)
 
 
 class _Seen(HTMLParser):
@@ -125,6 +145,31 @@ def test_no_page_acts_on_what_an_enemy_wrote(attacked: Asking) -> None:
         shown += text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
     assert "⟨U+202E⟩" in shown
+
+
+def test_no_page_acts_on_what_is_in_a_folder_of_skills(folder_of_enemies: Asking) -> None:
+    """Nor on what the tables say that such a run has."""
+    shown = ""
+    for page in (
+        "",
+        "/scores",
+        "/items",
+        "/item?item=val1",
+        "/skill",
+        "/refused",
+        "/cost",
+        "/step/1",
+        "/step/2",
+        "/events",
+    ):
+        text = folder_of_enemies.get(f"/run/r{page}", signed_in=True).text
+        seen = _Seen()
+        seen.feed(text)
+        assert not seen.wrong, page
+        assert not re.search("[\x00\x1b\u202e\u200b]", text), page
+        shown += text
+    assert "Which kinds of task opened what" in shown
+    assert "apple&lt;script&gt;alert(1)&lt;/script&gt;" in shown
 
 
 def test_what_open_pages_are_told_is_one_line_of_json(attacked: Asking) -> None:

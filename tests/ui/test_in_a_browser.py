@@ -104,6 +104,8 @@ def test_a_run_is_started_from_the_form_watched_to_its_end_and_compared(tab: Any
     tab.goto(f"{home(address)}/start")
     tab.fill('input[name="train.num_epochs"]', "zero")
     tab.wait_for_selector("#checked .problem", timeout=30_000)
+    sync.expect(tab.locator("#checked .problem")).to_be_in_viewport()
+    assert tab.get_attribute('input[name="train.num_epochs"]', "aria-invalid") == "true"
     tab.fill('input[name="train.num_epochs"]', "1")
     tab.wait_for_selector("#checked table", timeout=30_000)
     started(tab, address, "demo: demo", "by-form", **{"train.num_epochs": "1"})
@@ -192,12 +194,12 @@ def axe() -> Path | None:
 
 
 @pytest.mark.skipif(axe() is None, reason="AXE_CORE names no axe.min.js (npm pack axe-core)")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(chromium: Any, address: str, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_axe_finds_nothing(chromium: Any, address: str, scheme: str, width: int) -> None:
     """On every page, with everything unfolded."""
     script = axe()
     assert script is not None
-    context = chromium.new_context(color_scheme=scheme, bypass_csp=True)
+    context = chromium.new_context(color_scheme=scheme, bypass_csp=True, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(address)
     found = []

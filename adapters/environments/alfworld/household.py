@@ -7,6 +7,7 @@ It needs no TextWorld, so that games can be played anywhere; where TextWorld is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from attrs import frozen
 
@@ -84,7 +85,7 @@ class Moment:
         """Whether the goal is reached."""
         return holds(self.house.problem.goal, self.facts, self.house.problem.kinds)
 
-    @property
+    @cached_property
     def location(self) -> str:
         """Where the agent is."""
         return next(fact[2] for fact in self.facts if fact[:2] == ("atlocation", self.house.agent))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -163,8 +164,9 @@ def _conditions(goal: Expression) -> Sequence[Expression]:
     return goal[1:] if isinstance(goal, tuple) and goal[:1] == ("and",) else (goal,)
 
 
-def _mentioned(goal: Expression) -> set[str]:
+@lru_cache(maxsize=4096)  # a goal is looked at after every command
+def _mentioned(goal: Expression) -> frozenset[str]:
     """The variables anywhere in an expression."""
     if isinstance(goal, str):
-        return {goal} if goal.startswith("?") else set()
-    return {name for each in goal for name in _mentioned(each)}
+        return frozenset({goal} if goal.startswith("?") else ())
+    return frozenset(name for each in goal for name in _mentioned(each))

@@ -109,6 +109,7 @@ EVALUATION: Program[None] = Program(
     under_way=lambda state: "",
     words=Words(position=lambda state: "an evaluation of one skill, no training run"),
     check=check_evaluation,
+    heeds=frozenset({"pause", "budget"}),
     refuses={
         "start": Refusal("scores one skill and trains none", hint="`skillopt-es eval` does that"),
         "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` continues it"),

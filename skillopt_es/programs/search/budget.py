@@ -30,6 +30,13 @@ def gate_items(run: RunData) -> int:
     return items * (draws + evaluation.fresh_score)
 
 
+def gate_questions(run: RunData) -> int:
+    """How many questions to a judge that verdict needs, where it compares answers: in both orders."""
+    evaluation, items = run.config.evaluation, len(run.selection_items)
+    rounds = 1 if evaluation.gate_rule in (DRAWS_ONCE | LASTING) else evaluation.gate_draws
+    return 2 * items * rounds if evaluation.compare_answers else 0
+
+
 def most_tries(size: int) -> int:
     """How many results may tell what the changes of a step are worth that has a batch of this size."""
     return 2 * size
@@ -51,7 +58,7 @@ def step_size(state: SearchState, run: RunData) -> int:
     while wanted >= min(LEAST, run.config.train.batch_size):
         tries = wanted * (1 + run.config.evaluation.certificate) + first_tries(wanted) + gate_items(run)
         questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
-        if _a_try(state) * tries + questions <= left:
+        if _a_try(state) * tries + questions + gate_questions(run) <= left:
             return wanted
         wanted -= 1
     return 0
@@ -82,7 +89,7 @@ def spare_tries(state: SearchState, run: RunData) -> int | None:
     if most is None:
         return None
     left = _left(state, most) - _set_aside(state, run, most)
-    return max(0, left // _a_try(state) - gate_items(run))
+    return max(0, (left - gate_questions(run)) // _a_try(state) - gate_items(run))
 
 
 def spare_results(state: SearchState, run: RunData) -> int | None:

@@ -93,12 +93,14 @@ class Screened:
     """
     What tasks came to that an edit was tried on alone; `share` of those that turn are thought to do so by luck.
 
-    Of the `fickle`, which have come out in two ways before, nearly all are.
+    Of the `fickle`, which have come out in two ways before, nearly all are. One that `deletes` is to take out a line
+    that may be of no use.
     """
 
     results: Mapping[str, Results] = field(factory=dict)
     share: float = 0.0
     fickle: frozenset[str] = frozenset()
+    deletes: bool = False
 
     @property
     def better(self) -> tuple[str, ...]:
@@ -133,7 +135,9 @@ class Screened:
 
     @property
     def won(self) -> bool:
-        """Whether it is ahead, and not by luck."""
+        """Whether it is ahead, and not by luck; one that deletes, whether its task is no worse without the line."""
+        if self.deletes:
+            return bool(self.results) and not self.worse
         return self.ahead and self.luck <= MOST_LUCK
 
     def _stays(self, item: str) -> bool:

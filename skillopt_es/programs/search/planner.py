@@ -24,13 +24,15 @@ from skillopt_es.engine.tasks import (
 )
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
+from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
 from skillopt_es.programs.search.asking import SearchJob
 from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
 from skillopt_es.programs.search.examples import examples_due
-from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, next_tries, solved, too_narrow
-from skillopt_es.programs.search.state import OpenStep, SearchState, is_recalled
+from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, solved, too_narrow
+from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, is_recalled, open_step
+from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.projections.trust import attempts_of, support_of
 
 
@@ -116,15 +118,19 @@ def _step_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
         rollouts = measure(state, [*batch, *beside(state, run, step.place, batch)])
         return rollouts or (Decide("wager") if is_due(state, step.place) else Decide("plan_questions", reads_back=True))
     waiting = [group for group in step.asked if group.id not in step.patches]
-    if waiting and waiting[-1].kind == "examples":
-        return Decide("show_examples")
-    if waiting and is_recalled(waiting[-1]):
-        return Decide("recall")
+    told = _by_itself(waiting[-1]) if waiting else ""
+    if told:
+        return Decide(told)
     if waiting:
         return Questions(tuple(map(SearchJob, waiting)))
     if step.ranked is None:
         return _screen_task(state, run, step)
     return _gate_task(state, run, step)
+
+
+def _by_itself(group: Minibatch) -> str:
+    """The decision that says which edits a group comes to, where nobody is asked; empty where somebody is."""
+    return "recall" if is_recalled(group) else {PRUNING: "prune", "examples": "show_examples"}.get(group.kind, "")
 
 
 def _screen_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
@@ -149,7 +155,7 @@ def _try_alone(state: SearchState, run: RunData, step: OpenStep) -> Task | None:
     waiting = measure(state, evaluations(state, run))
     if waiting is not None:
         return waiting
-    return Decide("plan_tries") if next_tries(state, run) else None
+    return Decide("plan_tries") if tries_to_plan(state, run) else None
 
 
 def _gate_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
@@ -193,12 +199,17 @@ def untrusted_parts(state: SearchState, run: RunData) -> str:
     """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
     if not run.config.evaluation.no_untrusted_only or state.program.step is None:
         return ""
-    step = state.program.step
-    origins = {edit.id: edit.origins for edit in step.edits}
-    doubtful = [
-        name
-        for name in _applied(state)
-        if support_of(state.rollouts[at][item].trust for at, item in attempts_of(origins[name], step.groups))
-        == "untrusted"
-    ]
+    names = nobody_vouches_for(state)
+    doubtful = [name for name in _applied(state) if name in names]
     return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""
+
+
+def nobody_vouches_for(state: SearchState) -> frozenset[str]:
+    """The edits of the open step that no trusted attempt supports."""
+    step = open_step(state)
+    return frozenset(
+        edit.id
+        for edit in step.edits
+        if support_of(state.rollouts[at][item].trust for at, item in attempts_of(edit.origins, step.groups))
+        == "untrusted"
+    )

@@ -17,15 +17,17 @@ from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
 from skillopt_es.programs.optimizer import guard
-from skillopt_es.programs.search import state as search
+from skillopt_es.programs.search import folding
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.budget import spare_results
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
-from skillopt_es.programs.search.planner import drawn_batch, next_task, stop, untrusted_parts
-from skillopt_es.programs.search.rounds import groups_to_ask, next_tries, screened
+from skillopt_es.programs.search.planner import drawn_batch, next_task, nobody_vouches_for, stop, untrusted_parts
+from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
+from skillopt_es.programs.search.rounds import groups_to_ask, screened
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
+from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.projections.fates import earned
 from skillopt_es.skill.edits import apply_edits
 
@@ -45,7 +47,8 @@ def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> eve
 def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
     step, groups = open_step(state), groups_to_ask(state, run)
     shown = examples_group(state, run, evidence) if examples_due(state, run) else ()
-    return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown))
+    idle = pruning_groups(state, run, evidence) if pruning_due(state, run) else ()
+    return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown, *idle))
 
 
 def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -67,7 +70,7 @@ def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
 
 
 def _plan_tries(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=open_step(state).number, tries=next_tries(state, run))
+    return events.TriesPlanned(step=open_step(state).number, tries=tries_to_plan(state, run))
 
 
 def _build_alone(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -108,6 +111,8 @@ def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
     step = open_step(state)
     found = screened(state, run)
     won = {edit.id for index, each in found.items() if each.won for edit in step.changes[index]}
+    if run.config.evaluation.no_untrusted_only:  # it would take the others with it
+        won -= nobody_vouches_for(state)
     pool = tuple(edit.id for edit in step.edits)
     given = tuple(_credit(step.changes[index][-1].id, each) for index, each in found.items())
     return events.EditsRanked(
@@ -167,6 +172,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "plan_questions": _plan_questions,
     "recall": _recall,
     "show_examples": show_examples,
+    "prune": prune,
     "plan_tries": _plan_tries,
     "build_alone": _build_alone,
     "build_kept": _build_kept,
@@ -233,22 +239,23 @@ def _steps(train: TrainConfig, items: int) -> tuple[int, int]:
 
 
 _HANDLERS: Mapping[type[events.Event], Callable[..., SearchState]] = {
-    events.RunResumed: search.resumed,
-    events.EvidenceRetracted: search.retracted,
-    events.EpochPlanned: search.planned,
-    events.SkillScored: search.scored,
-    events.MinibatchesPlanned: search.grouped,
-    events.PatchProposed: search.proposed,
-    events.TriesPlanned: search.tries_planned,
-    events.CandidateBuilt: search.built,
-    events.EditsRanked: search.ranked,
-    events.CandidateGated: search.gated,
-    events.StepSkipped: search.skipped,
+    events.RunResumed: folding.resumed,
+    events.EvidenceRetracted: folding.retracted,
+    events.EpochPlanned: folding.planned,
+    events.SkillScored: folding.scored,
+    events.AnswersCompared: folding.compared,
+    events.MinibatchesPlanned: folding.grouped,
+    events.PatchProposed: folding.proposed,
+    events.TriesPlanned: folding.tries_planned,
+    events.CandidateBuilt: folding.built,
+    events.EditsRanked: folding.ranked,
+    events.CandidateGated: folding.gated,
+    events.StepSkipped: folding.skipped,
 }
 
 SEARCH: Program[Search] = Program(
     name="search",
-    initial=search.initial,
+    initial=folding.initial,
     evolve=_HANDLERS,
     next_task=next_task,
     decisions=DECISIONS,

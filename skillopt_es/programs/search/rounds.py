@@ -16,7 +16,16 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree, Tries
 from skillopt_es.programs.search.budget import most_tries, spare_tries
 from skillopt_es.programs.search.credit import Results, Screened, share_of_luck
-from skillopt_es.programs.search.state import Kept, OpenStep, SearchState, anew_at, open_step, recalled_at, replaced_by
+from skillopt_es.programs.search.state import (
+    PRUNING,
+    Kept,
+    OpenStep,
+    SearchState,
+    anew_at,
+    open_step,
+    recalled_at,
+    replaced_by,
+)
 from skillopt_es.skill.edits import apply_edits
 
 TASKS = 3
@@ -56,7 +65,12 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
     step = open_step(state)
     share = luck_so_far(state, run)
     return {
-        index: Screened(results=_results(state, run, index), share=share, fickle=state.program.fickle)
+        index: Screened(
+            results=_results(state, run, index),
+            share=share,
+            fickle=state.program.fickle,
+            deletes=step.changes[index][-1].source == PRUNING,
+        )
         for index in range(len(step.alone))
         if earlier is None or step.round_of(index) < earlier
     }
@@ -112,7 +126,7 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
             purpose="train",
             split="train",
             items=tries.items,
-            skill=_text_at(state, Place(tries.place)),
+            skill=_text_at(state, run, Place(tries.place)),
             seed=draw_seed(run.config.train.seed, tries.draw),
             draw=tries.draw,
         )
@@ -120,9 +134,11 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
     ]
 
 
-def _text_at(state: SearchState, place: Place) -> SkillTree:
+def _text_at(state: SearchState, run: RunData, place: Place) -> SkillTree:
     step = open_step(state)
     assert state.current is not None
+    if place == step.together:
+        return ground(state, run, len(step.rounds))
     alone = {step.screen(index): built.candidate for index, built in enumerate(step.alone)}
     return alone.get(place, state.current.skill)
 
@@ -138,7 +154,7 @@ def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
 
     One that is for many tasks meets some that pass as well.
     """
-    step, draw = open_step(state), _next_draw(state)
+    step, draw = open_step(state), next_draw(state)
     found = screened(state, run)
     used = sum(len(tries.items) for tries in step.tries)
     asked = len({item for group in step.asked for item in group.items})
@@ -154,14 +170,19 @@ def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
 
 
 def _items_for(state: SearchState, run: RunData, index: int, found: Screened) -> tuple[str, ...]:
-    """What a change is tried on next; nothing when it has had its tasks, or has made one better."""
+    """What a change is tried on next; nothing when it has had its tasks, or made more of them better than worse."""
     step = open_step(state)
-    tried = {item for tries in step.tries if tries.place == step.screen(index) for item in tries.items}
+    tried = tries_of(step, step.screen(index))
     aim, beside = _tasks_for(state, run, index)
     waiting = [item for item in aim if item not in tried]
     if not tried:
         return (*waiting[:1], *beside)
-    return () if found.better else tuple(waiting[:1])
+    return () if found.ahead else tuple(waiting[:1])
+
+
+def tries_of(step: OpenStep, place: Place) -> set[str]:
+    """The tasks that were planned at a place, whatever has become of it."""
+    return {item for tries in step.tries if tries.place == place for item in tries.items}
 
 
 def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[str], Sequence[str]]:
@@ -182,7 +203,7 @@ def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[s
     return (edit.claims or shuffled(failing, step.batch.seed))[:TASKS], beside
 
 
-def _next_draw(state: SearchState) -> int:
+def next_draw(state: SearchState) -> int:
     """The number of the next wave of tries: all draws of a place differ by it."""
     return 1 + max((tries.draw for tries in open_step(state).tries), default=0)
 
@@ -206,7 +227,7 @@ def _second_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     spare = spare_tries(state, run)
     if spare is not None and spare < len(pairs):
         return ()
-    places, draw = dict.fromkeys(place for place, _ in pairs), _next_draw(state)
+    places, draw = dict.fromkeys(place for place, _ in pairs), next_draw(state)
     return tuple(
         Tries(place=place, items=tuple(item for at, item in pairs if at == place), draw=draw) for place in places
     )
@@ -258,7 +279,7 @@ def left_over(state: SearchState, run: RunData) -> tuple[str, ...]:
     step = open_step(state)
     number = len(step.rounds)
     if number:
-        won = {index: each for index, each in screened(state, run).items() if each.won}
+        won = {index: each for index, each in screened(state, run).items() if each.won and not each.deletes}
         last = any(step.round_of(index) == number - 1 for index in won)
         shown = any(step.group_of(step.changes[index]).kind == "examples" for index in won)  # which touch every task
         if number >= run.config.search.rounds or not last or shown:
@@ -271,7 +292,9 @@ def untouched(state: SearchState, run: RunData, number: int) -> tuple[str, ...]:
     step = open_step(state)
     rows = rows_at(state, step.place.in_batch(0))
     failing = [item for item in step.batch.items if _measured(rows.get(item)) and not passed(rows.get(item), run)]
-    found = {index: each for index, each in screened(state, run, earlier=number).items() if each.won}
+    found = {
+        index: each for index, each in screened(state, run, earlier=number).items() if each.won and not each.deletes
+    }
     touched = {item for index, each in found.items() for item in each.better}
     touched |= {
         item for index, each in found.items() for item in step.changes[index][-1].claims if item not in each.results

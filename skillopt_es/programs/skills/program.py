@@ -14,14 +14,14 @@ from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Edit, EditReport, Json, Minibatch
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated
 from skillopt_es.programs.optimizer import guard
-from skillopt_es.programs.skills import state as skills
+from skillopt_es.programs.skills import facts
 from skillopt_es.programs.skills.asking import ask_for_edits
 from skillopt_es.programs.skills.estimate import kind_of, plan_of
 from skillopt_es.programs.skills.evidence import groups_of
 from skillopt_es.programs.skills.managing import ask_for_changes
 from skillopt_es.programs.skills.parts import failed_parts, parted, parts_drawn
 from skillopt_es.programs.skills.planner import EditJob, ManageJob, gate_run, next_task, over_cap, stop, untrusted_parts
-from skillopt_es.programs.skills.state import Skills, SkillsState, begun, place_of, where_of
+from skillopt_es.programs.skills.state import Skills, SkillsState, begun, initial, place_of, where_of
 from skillopt_es.programs.skills.triggers import drawn, objection
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
@@ -267,21 +267,21 @@ def _steps(train: TrainConfig, items: int) -> tuple[int, int]:
 
 
 _HANDLERS: Mapping[type[events.Event], Callable[..., SkillsState]] = {
-    events.RunResumed: skills.resumed,
-    events.EvidenceRetracted: skills.retracted,
-    events.EpochPlanned: skills.epoch_planned,
-    events.SkillScored: skills.scored,
-    events.MinibatchesPlanned: skills.grouped,
-    events.PatchProposed: skills.proposed,
-    events.EditsRanked: skills.ranked,
-    events.TriesPlanned: skills.tries_planned,
-    events.CandidateGated: skills.gated,
-    events.StepSkipped: skills.skipped,
+    events.RunResumed: facts.resumed,
+    events.EvidenceRetracted: facts.retracted,
+    events.EpochPlanned: facts.epoch_planned,
+    events.SkillScored: facts.scored,
+    events.MinibatchesPlanned: facts.grouped,
+    events.PatchProposed: facts.proposed,
+    events.EditsRanked: facts.ranked,
+    events.TriesPlanned: facts.tries_planned,
+    events.CandidateGated: facts.gated,
+    events.StepSkipped: facts.skipped,
 }
 
 SKILLS: Program[Skills] = Program(
     name="skills",
-    initial=skills.initial,
+    initial=initial,
     evolve=_HANDLERS,
     next_task=next_task,
     decisions=DECISIONS,

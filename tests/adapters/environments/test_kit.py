@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,24 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
 )
-from skillopt_es.sessions.opening import ENVIRONMENTS, registered
+from skillopt_es.sessions.opening import ENVIRONMENTS
 from skillopt_es.testing.environments import ENVIRONMENT_CHECKS
+from skillopt_es.version import installed_for
+
+# Each script of a workbook is two processes that import openpyxl.
+MANY_SCRIPTS = {
+    ("spreadsheetbench", "the_same_answers_give_the_same_episodes"),
+    ("spreadsheetbench", "every_episode_is_whole"),
+}
 
 
-@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS)
-@pytest.mark.parametrize("name", sorted(MADE))
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow if case in MANY_SCRIPTS else ())
+        for case in product(sorted(MADE), ENVIRONMENT_CHECKS)
+    ],
+)
 def test_our_environments_pass(tmp_path: Path, name: str, check: str) -> None:
     """Each of them each check."""
     ENVIRONMENT_CHECKS[check](case_of(name), tmp_path)
@@ -37,7 +50,7 @@ def test_our_environments_pass(tmp_path: Path, name: str, check: str) -> None:
 
 def test_each_of_our_environments_is_checked() -> None:
     """Whatever is registered."""
-    assert set(MADE) == set(OPEN) == set(registered(ENVIRONMENTS))
+    assert set(MADE) == set(OPEN) == set(installed_for(ENVIRONMENTS))
 
 
 @frozen

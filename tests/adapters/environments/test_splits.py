@@ -153,10 +153,10 @@ def test_two_files_for_one_split_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["", "part"])
 def test_items_may_name_their_split(tmp_path: Path, key: str) -> None:
     """The field's values are train, val and test or SkillOpt's older names."""
-    names = ["train", "val", "valid_seen", "selection", "test", "valid_unseen"]
+    names = ["train", "training", "val", "validation", "dev", "valid_seen", "selection", "test", "valid_unseen"]
     path = write_lines(tmp_path / "i.jsonl", [{"id": name, key or "split": name} for name in names])
     splits = loaded(split_mode="field", split_field=key, data_path=str(path))
-    assert (ids(splits.train), ids(splits.val), ids(splits.test)) == (["train"], names[1:4], names[4:])
+    assert (ids(splits.train), ids(splits.val), ids(splits.test)) == (names[:2], names[2:7], names[7:])
 
 
 def test_an_unknown_split_value_is_refused_with_the_nearest(tmp_path: Path) -> None:

@@ -65,8 +65,9 @@ with zipfile.ZipFile("made.xlsx") as old, zipfile.ZipFile(OUTPUT_PATH, "w", 8, c
     with new.open("xl/worksheets/sheet1.xml", "w") as sheet:
         sheet.write(b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">')
         sheet.write(b'<sheetData><row r="1">')
-        for _ in range(1200):
-            sheet.write(b'<c r="A1" t="inlineStr"><is><t>' + b"x" * 1_000_000 + b"</t></is></c>")
+        wide = b"\\xf0\\x9f\\x98\\x80"  # makes Python keep four bytes for each letter beside it
+        for _ in range(300):
+            sheet.write(b'<c r="A1" t="inlineStr"><is><t>' + b"x" * 1_000_000 + wide + b"</t></is></c>")
         sheet.write(b"</row></sheetData></worksheet>")
 """
 TRIES = """

@@ -170,14 +170,14 @@ def test_a_killed_fork_is_whole_or_not_there(parent: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "overrides",
     [
-        ("evaluation.gate_metric=soft",),
+        pytest.param(("evaluation.gate_metric=soft",), marks=pytest.mark.slow),
         ("evaluation.gate_metric=mixed", "evaluation.gate_mixed_weight=0.25"),
         ("evaluation.use_gate=false",),
         ("evaluation.use_semantic_density=true", "evaluation.semantic_density_weight=0.5"),
         ("optimizer.learning_rate=1", "optimizer.lr_scheduler=constant"),
         ("optimizer.use_slow_update=false", "optimizer.use_meta_skill=false"),
-        ("train.seed=7",),
-        ("gradient.minibatch_size=1", "evaluation.eval_test=false"),
+        pytest.param(("train.seed=7",), marks=pytest.mark.slow),
+        pytest.param(("gradient.minibatch_size=1", "evaluation.eval_test=false"), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("moment", [("step", 1), pytest.param(("epoch", 1), marks=pytest.mark.slow)])

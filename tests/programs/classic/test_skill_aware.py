@@ -407,13 +407,16 @@ def small(shuffle: random.Random | None = None) -> ScriptedWorld:
     return forgetful_world(environment=ScriptedEnvironment(train=12, val=6, test=3), shuffle=shuffle)
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("order", ORDERS)
-def test_killed_around_its_notes_a_run_recovers(order: tuple[str, ...], tmp_path: Path) -> None:
-    """At every event of the appendix, and at the one before it."""
+def test_killed_around_its_notes_a_run_recovers(order: tuple[str, ...], every: bool, tmp_path: Path) -> None:
+    """At every event of the appendix, or the first of each kind, and at the one before it."""
     whole = train(tmp_path / "whole", *SMALL, *order, world=small(), skill=KNOWS_ALL)
     kinds = AppendixExtended | AppendixConsolidated | AppendixWritten
     found = [seq for seq, event in enumerate(whole, start=1) if isinstance(event, kinds)]
     assert len(found) > 3
+    if not every:
+        found = [*{type(whole[seq - 1]): seq for seq in reversed(found)}.values()]
     for seq in sorted({*found, *(each - 1 for each in found)}):
         folder = tmp_path / str(seq)
         folder.mkdir()

@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from support.command import command
@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TrainingStopped,
 )
-from skillopt_es.programs.search.state import retracted
+from skillopt_es.programs.search.folding import retracted
 
 KINDS = [f"kind{number:02d}" for number in range(12)]
 RULE = re.compile(r"RULE (\w+) (\w+)")
@@ -76,6 +76,8 @@ def searched(
     program: str = "search",
     teach: Callable[[so.ChatRequest], str] | None = None,
     agent: Callable[[so.ChatRequest], str] = agent,
+    untrusted: Collection[str] = (),
+    skill: Mapping[str, str] | None = None,
     **settings: object,
 ) -> so.Run:
     """A run in the world, with an optimizer that says what it claims unless there is another."""
@@ -84,16 +86,19 @@ def searched(
         for number in range(many):
             kind, word = KINDS[number % 12], f"w{split[1]}{number}"
             task = {"id": f"{split}{number}", "split": split, "input": f"Task {kind} {word}", "type": kind}
-            rows.append({**task, "expected": f"{word}-{kind[::-1]}"})
+            label = {"trust": "untrusted"} if kind in untrusted else {}
+            rows.append({**task, **label, "expected": f"{word}-{kind[::-1]}"})
     (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (folder / "SKILL.md").write_text("# Skill\n")
+    (folder / "skill").mkdir()
+    for name, text in ({"SKILL.md": "# Skill\n"} if skill is None else skill).items():
+        (folder / "skill" / name).write_text(text)
     config = {
         "env": {"name": "tasks", "data_path": str(folder / "tasks.jsonl"), "split_mode": "field"},
         "train": {"program": program, "num_epochs": 9, "batch_size": 8},
         "evaluation": {"eval_test": False},
         "search": {"examples": "off"},  # they have tests of their own
     }
-    config["env"]["skill_init"] = str(folder / "SKILL.md")
+    config["env"]["skill_init"] = str(folder / "skill" / "SKILL.md" if skill is None else folder / "skill")
     optimizer = teacher(claims=True) if teach is None else teach
     return so.train(
         config, name=program, runs=folder, settings=settings, target=agent, optimizer=optimizer, grader=grader
@@ -290,8 +295,8 @@ def test_another_edit_is_asked_for_where_one_fixes_its_own_task_and_no_other_of_
     assert not any("anew" in group.id for event in of_type(off, MinibatchesPlanned) for group in event.groups)
 
 
-def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under_suspicion(tmp_path: Path) -> None:
-    """Nobody is asked for them again; what lost on validation tells which edit is left out."""
+def spoiler(spoilt: list[str]) -> Callable[[so.ChatRequest], str]:
+    """Finds every rule, and says something wrong of all other kinds beside one of them, once it has found some."""
 
     def spoiling_later(request: so.ChatRequest) -> str:
         kinds = failed_in(request)
@@ -303,8 +308,14 @@ def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under
             edits[0] = {**first, "content": first["content"] + spoilt[0]}
         return json.dumps({"edits": edits})
 
+    return spoiling_later
+
+
+def test_good_edits_of_a_refused_candidate_are_tried_again_without_the_one_under_suspicion(tmp_path: Path) -> None:
+    """Nobody is asked for them again; what lost on validation tells which edit is left out."""
+
     spoilt: list[str] = []
-    run = searched(tmp_path, teach=spoiling_later, **{"gradient.minibatch_size": 20})
+    run = searched(tmp_path, teach=spoiler(spoilt), **{"gradient.minibatch_size": 20, "search.together": 0})
     refused = [event.step for event in of_type(run, CandidateGated) if not event.verdict.taken]
     assert refused
     again = [event for event in of_type(run, PatchProposed) if "saved" in event.patch]

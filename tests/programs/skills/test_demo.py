@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support.skill_world import of_type
 
 import skillopt_es as so
-from skillopt_es.config.layers import demo_config
 from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted
 from skillopt_es.skill.folders import ids_of, skills_in
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> so.Run:
+@pytest.fixture
+def run(skills_demo: Path) -> so.Run:
     """The demo, trained."""
-    return so.train(demo_config("skills"), name="demo", runs=tmp_path_factory.mktemp("demo"))
+    return so.open_run(skills_demo / "runs" / "demo")
 
 
 def done_by(run: so.Run, op: str) -> list[str]:

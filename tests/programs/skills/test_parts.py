@@ -28,6 +28,7 @@ from skillopt_es.ports import CallFailed
 from skillopt_es.programs.skills.state import WHOLE, Skills
 from skillopt_es.projections.chains import chains
 from skillopt_es.projections.fates import fates_of
+from skillopt_es.projections.item_results import item_history
 from skillopt_es.skill.folders import ids_of
 from skillopt_es.testing.programs import PROGRAM_CHECKS
 
@@ -87,8 +88,30 @@ def test_what_helps_stays_where_another_change_of_the_same_step_harms(tmp_path: 
     assert [each.why for each in program.refused["birch-tasks",]] == ["tasks got worse with it, by 0.67 each"]
     chain = chains(run.events())[1]
     assert chain.taken
+    [kept] = fates_of(chain, ranked.chosen[0])
+    assert kept.reason == "taken"
     [fate] = fates_of(chain, ranked.effects[1].edits[0])
     assert (fate.reason, fate.detail) == ("ranked_out", "its effect is -0.67 an item; 2 items notice it")
+    history = item_history("val1", run.events())
+    assert [(each.step, each.how, each.action) for each in history.turned] == [(1, "lost", "reject")]
+
+
+def test_what_was_not_even_in_the_candidate_says_why(tmp_path: Path) -> None:
+    """Where some of the others are ranked out and some stay."""
+    lost = {"op": "delete", "skill": "apple-tasks", "target": "what is not there"}
+    settings: dict[str, object] = {"optimizer.ask_again": False, **ONE_STEP}
+    run = trained(tmp_path, optimizer=proposing(FIX, SPOIL, lost), skills=FIRST, **settings)
+    chain = chains(run.events())[1]
+    [name] = chain.left_out
+    [fate] = fates_of(chain, name)
+    assert (fate.reason, fate.detail.partition(":")[0]) == ("not_applied", "skipped_delete_target_not_found")
+
+
+def test_a_proposal_of_a_step_without_a_choice_has_its_fate_too(tmp_path: Path) -> None:
+    run = trained(tmp_path, optimizer=proposing(FIX), skills=FIRST, **ONE_STEP)
+    chain = chains(run.events())[1]
+    assert chain.ranked is None
+    assert [fates_of(chain, name)[0].reason for name in chain.proposals] == ["taken"]
 
 
 def test_two_edits_of_one_skill_are_told_apart_by_draws_under_each(tmp_path: Path) -> None:

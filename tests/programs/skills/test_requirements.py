@@ -54,7 +54,10 @@ TESTS: Mapping[int, tuple[str, ...]] = {
     15: (f"{HERE}::test_what_waits_too_long_is_dropped_in_an_event",),
     16: (f"{SKILLS}::test_attempts_are_grouped_by_what_they_opened_and_shown_once",),
     17: (f"{SKILLS}::test_attempts_are_grouped_by_what_they_opened_and_shown_once", KIT),
-    18: (f"{SKILLS}::test_a_question_that_nobody_answers_gives_its_attempts_back",),
+    18: (
+        f"{SKILLS}::test_a_question_that_nobody_answers_gives_its_attempts_back",
+        f"{HERE}::test_an_attempt_is_shown_three_times_at_most",
+    ),
     19: (f"{HERE}::test_a_question_is_bounded_and_has_all_that_it_needs",),
     21: ("adapters/environments/test_searchqa::test_the_evaluator_matches_the_vectors",),
     22: (f"{HERE}::test_a_question_is_bounded_and_has_all_that_it_needs",),
@@ -62,11 +65,15 @@ TESTS: Mapping[int, tuple[str, ...]] = {
     24: (f"{SKILLS}::test_a_refused_update_is_told_when_the_same_skills_are_asked_about_again",),
     25: (f"{SKILLS}::test_a_refused_update_is_told_when_the_same_skills_are_asked_about_again",),
     26: (f"{HERE}::test_a_tie_is_decided_by_the_rule_that_is_configured",),
-    27: (f"{HERE}::test_what_changes_nothing_is_not_validated",),
+    27: (
+        f"{HERE}::test_what_changes_nothing_is_not_validated",
+        "programs/skills/test_parts::test_what_helps_stays_where_another_change_of_the_same_step_harms",
+    ),
     28: (f"{HERE}::test_what_changes_nothing_is_not_validated",),
     29: (f"{HERE}::test_a_folder_that_was_measured_is_not_measured_again",),
     30: (
         f"{HERE}::test_the_folder_is_managed_once_an_epoch_or_not_at_all",
+        f"{HERE}::test_who_manages_the_folder_is_told_what_each_skill_was_good_for",
         f"{SKILLS}::test_skills_are_merged_and_renamed_and_a_line_is_known_as_its_first_makers",
     ),
     31: (f"{HERE}::test_what_waits_and_what_was_refused_goes_along_with_a_name",),
@@ -84,6 +91,7 @@ TESTS: Mapping[int, tuple[str, ...]] = {
         f"{SKILLS}::test_what_agents_could_not_load_is_left_out_and_the_rest_is_tried",
     ),
     42: (KIT,),
+    43: ("programs/skills/test_one_document::test_a_skill_that_is_always_shown_gets_a_documents_decisions",),
     44: (
         "audit/test_skill_table::test_the_table_tells_who_opened_what_and_what_came_of_it",
         f"{SKILLS}::test_a_useless_skill_goes_when_it_is_asked_for_twice_and_can_come_back",
@@ -96,7 +104,6 @@ CANNOT_OCCUR: Mapping[int, str] = {
     33: "environments are Protocols that mypy checks, and `skillopt_es.testing.environments` checks any of them",
     40: "a skill's scripts are texts that can be opened; nothing in training runs them",
     41: "one call may take as long as its deadline, and others go on: the engine's, for any program",
-    43: "one document is trained by `classic`, and docs/decisions/0030-one-document-stays-classic.md says why",
 }
 
 
@@ -270,6 +277,44 @@ def test_the_folder_is_managed_once_an_epoch_or_not_at_all(tmp_path: Path) -> No
         asked = [event.patch for event in of_type(run, PatchProposed) if event.patch.endswith("manage")]
         assert asked == (["e1/s3/manage", "e2/s6/manage"] if on else [])
     assert [event.detail for event in of_type(run, StepSkipped)].count("skills.manage is off") == 2
+
+
+def test_who_manages_the_folder_is_told_what_each_skill_was_good_for(tmp_path: Path) -> None:
+    """How often it was opened, alone too, what came of that, how long it is; and what became of earlier edits."""
+    asked: list[str] = []
+
+    def noting(request: so.ChatRequest) -> str:
+        if request.stage == "meta_skill":
+            asked.append(request.messages[-1].content)
+            return '{"changes": []}'
+        return json.dumps({"edits": [{"op": "append", "skill": "apple-tasks", "content": "Never mind."}]})
+
+    idle = {"idle": skill("idle", "Nothing.")}
+    trained(tmp_path, optimizer=noting, skills={**TREES, **idle}, kinds=("apple",), train=8)
+    first, second = asked
+    opened = "- apple-tasks: opened 8 (8 passed), alone 8 (8 passed), not opened 0 (0 passed)"
+    assert f"{opened}, {len(TREES['apple-tasks'])} characters" in first
+    assert "- apple: 8 (8 passed); opened apple-tasks 8 (8 passed)" in first
+    assert "not opened for 2 epochs" in next(line for line in second.splitlines() if line.startswith("- idle: opened"))
+    assert "- step 1, refused: [append]  file='apple-tasks/SKILL.md'" in first
+    assert "At most 2 changes." in first
+
+
+def test_an_attempt_is_shown_three_times_at_most(tmp_path: Path) -> None:
+    """Where the question about it goes unanswered each time; the other questions of its steps are answered."""
+
+    def flaky(request: so.ChatRequest) -> str:
+        if request.stage != "meta_skill" and "opened no skill" in request.messages[-1].content:
+            raise CallFailed("transport", "down")
+        return '{"edits": [], "changes": []}'
+
+    wrong = {"apple-tasks": skill("apple-tasks", "apple.", "RULE apple wrong")}
+    run = trained(tmp_path, optimizer=flaky, skills=wrong, kinds=("apple", "birch"), train=8, **{"train.num_epochs": 6})
+    shown: dict[tuple[str, str], int] = {}
+    for event in of_type(run, MinibatchesPlanned):
+        for attempt in (each for group in event.groups if not group.viewed for each in group.attempts):
+            shown[attempt] = shown.get(attempt, 0) + 1
+    assert max(shown.values()) == 3
 
 
 def test_what_waits_and_what_was_refused_goes_along_with_a_name(tmp_path: Path) -> None:

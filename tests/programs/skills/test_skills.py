@@ -106,6 +106,25 @@ def test_a_folder_grows_from_nothing_and_each_skill_is_opened_for_its_kind(tmp_p
     assert {event.outcome.hard for event in last} == {1.0}
 
 
+def test_a_target_that_writes_its_requests_as_text_learns_as_well(tmp_path: Path) -> None:
+    """As small models do, with the skill's name in the place of the tool's; it is then shown what it asked for."""
+
+    def writing(request: so.ChatRequest) -> str | so.ChatReply:
+        said = world.target(request)
+        if isinstance(said, str):
+            return said
+        assert len(request.messages) == 2
+        name = json.loads(said.tool_calls[0].arguments)["skill_id"]
+        return f"```json\n{json.dumps({'name': name, 'arguments': {'task': 'mine'}})}\n```"
+
+    run = trained(tmp_path, agent=writing)
+    assert ids_of(run.skill("best")) == tuple(f"{kind}-tasks" for kind in world.KINDS)
+    last = [event for event in of_type(run, RolloutCompleted) if event.place == "e2/s5/b0"]
+    assert {(event.viewed, event.outcome.hard) for event in last} == {
+        ((f"{event.task_type}-tasks/SKILL.md",), 1.0) for event in last
+    }
+
+
 def test_attempts_are_grouped_by_what_they_opened_and_shown_once(tmp_path: Path) -> None:
     """Failures first; what is too little waits, also for a later step; nothing is in two groups."""
     run = trained(

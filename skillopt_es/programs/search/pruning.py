@@ -1,0 +1,116 @@
+"""
+Lines that earn nothing any more: proposed for deletion after a step that has earned nothing, without asking anybody.
+
+A line is under suspicion where a later one speaks of the same tasks, or where it came with others in one edit. A task
+that it speaks of is tried without it: if it passes, the line goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import frozen
+
+from skillopt_es.engine.rollout import RecordedTexts, unpacked
+from skillopt_es.engine.tasks import RunData
+from skillopt_es.events.catalog import Event, PatchProposed
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Edit, Minibatch, SkillTree
+from skillopt_es.programs.search.credit import spoken_of
+from skillopt_es.programs.search.rounds import rows_at, solved
+from skillopt_es.programs.search.state import PRUNING, Kept, SearchState, open_step
+
+
+@frozen
+class Suspect:
+    """A line of the skill that may be of no use, and a solved task that would tell."""
+
+    line: str
+    file: str
+    task: str
+
+
+def pruning_due(state: SearchState, run: RunData) -> bool:
+    """Whether the open step proposes deletions: the step before has earned nothing, and this text was never pruned."""
+    assert state.best is not None
+    assert state.current is not None
+    step = open_step(state)
+    idle = state.steps_done > state.best.step
+    new = state.program.pruned != state.current.skill.hash
+    return run.config.search.prune and idle and new and not step.rounds and bool(step.batch.items)
+
+
+def pruning_groups(state: SearchState, run: RunData, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
+    """The tasks on which lines under suspicion are tried, by where they passed; none where no line is."""
+    at = open_step(state).place.in_batch(0)
+    places: dict[Place, list[str]] = {}
+    for each in _suspects(state, run, evidence):
+        places.setdefault(state.program.at[each.task], []).append(each.task)
+    return tuple(
+        Minibatch(id=at.analyst(PRUNING, number), kind=PRUNING, place=place, items=tuple(items))
+        for number, (place, items) in enumerate(places.items())
+    )
+
+
+def prune(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
+    """Each such line taken out, as an edit for the task that it is tried on."""
+    step = open_step(state)
+    group = next(each for each in step.groups if each.kind == PRUNING and each.id not in step.patches)
+    suspects = [each for each in _suspects(state, run, evidence) if each.task in group.items]
+    edits = tuple(
+        Edit(
+            id=f"{group.id}#{number}",
+            op="delete",
+            target=each.line,
+            file=each.file,
+            source=PRUNING,
+            origins=(group.id,),
+            claims=(each.task,),
+            hypothesis="the task passes without it",
+        )
+        for number, each in enumerate(suspects, start=1)
+    )
+    return PatchProposed(patch=group.id, step=step.number, kind=PRUNING, items=group.items, result="edits", edits=edits)
+
+
+def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list[Suspect]:
+    """At most one line for each task, the earliest: of two that say the same, one has to stay."""
+    tasks, found = _tasks(state, run, evidence), dict[str, Suspect]()
+    about = {file: _lines_about(text, tasks) for file, text in _current(state).files.items()}
+    for kept in state.program.kept:
+        if kept.edit.source != "examples" and kept.edit.op != "delete":
+            for each in _of(kept, state, about[kept.edit.file or _current(state).main]):
+                found.setdefault(each.task, each)
+    return list(found.values())
+
+
+def _current(state: SearchState) -> SkillTree:
+    assert state.current is not None
+    return state.current.skill
+
+
+def _lines_about(text: str, tasks: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """The lines of a text in their order, each with the tasks that it speaks of."""
+    return {line: spoken_of(line, tasks) for line in map(str.strip, text.splitlines()) if line}
+
+
+def _of(kept: Kept, state: SearchState, about: Mapping[str, tuple[str, ...]]) -> Iterator[Suspect]:
+    lines = [line.strip() for line in kept.edit.content.splitlines() if line.strip()]
+    order = list(about)
+    for line in lines:
+        spoken = about.get(line, ())
+        later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if spoken else set()
+        doubtful = spoken if len(lines) > 1 else [item for item in spoken if item in later]
+        for item in doubtful[:1]:
+            yield Suspect(line=line, file=kept.edit.file or _current(state).main, task=item)
+
+
+def _tasks(state: SearchState, run: RunData, evidence: RecordedTexts) -> Mapping[str, str]:
+    """What the solved training items ask, as far as it is recorded."""
+    program, found = state.program, dict[str, str]()
+    for item in run.started.splits.train:
+        row = rows_at(state, program.at[item]).get(item) if item in program.at else None
+        clean = item not in program.examples and item not in program.fickle
+        if row is not None and row.trajectory and clean and solved(state, run, item):
+            found[item] = unpacked(row, evidence).task
+    return found

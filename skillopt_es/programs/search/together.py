@@ -1,0 +1,109 @@
+"""
+What all kept edits do together: before the gate they meet solved tasks, and who breaks one is found out.
+
+An edit is tried alone on tasks that it is for, so one that is right for these and speaks of every other task as well
+looks like any other. Together with it a dozen good ones would be refused. Pure functions of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from skillopt_es.engine.tasks import RunData, shuffled
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Measured, Tries
+from skillopt_es.programs.search.budget import spare_tries
+from skillopt_es.programs.search.credit import MOST_LUCK
+from skillopt_es.programs.search.rounds import (
+    groups_to_ask,
+    luck_so_far,
+    next_draw,
+    next_tries,
+    rows_at,
+    screened,
+    solved,
+    tries_of,
+)
+from skillopt_es.programs.search.state import SearchState, open_step
+
+_DRAWS = 3  # of a task that all edits together have broken, before any of them is blamed
+
+
+def tries_to_plan(state: SearchState, run: RunData) -> tuple[Tries, ...]:
+    """What is tried next: of single changes, and when nothing is left to be asked, of all that are kept."""
+    alone = next_tries(state, run)
+    return alone if alone or groups_to_ask(state, run) else _together(state, run)
+
+
+def _together(state: SearchState, run: RunData) -> tuple[Tries, ...]:
+    """Solved tasks under all kept edits; a broken one once more where luck may have done it, then under each edit."""
+    step, draw, kept = open_step(state), next_draw(state), _kept(state, run)
+    if not run.config.search.together or not kept:
+        return ()
+    if not tries_of(step, step.together):
+        items = _solved(state, run)
+        places = [step.together] if len(kept) > 1 else [step.screen(kept[0])]
+        if any(tries_of(step, place) & set(items) for place in places):
+            return ()
+        return _affordable(state, run, [Tries(place=place, items=items, draw=draw) for place in places if items])
+    broken = _broken(state, run)
+    again = tuple(item for item, draws in broken.items() if draws < _DRAWS and luck_so_far(state, run) > MOST_LUCK)
+    if again:
+        return _affordable(state, run, [Tries(place=step.together, items=again, draw=draw)])
+    return _affordable(state, run, _suspects(state, kept, next(iter(broken), ""), draw))
+
+
+def _suspects(state: SearchState, kept: list[int], item: str, draw: int) -> list[Tries]:
+    """
+    A broken task under each kept edit alone, round by round until one has broken it.
+
+    What a later round has brought was tried on the edits of the rounds before, and breaks what these do.
+    """
+    step = open_step(state)
+    for number in range(len(step.rounds)) if item else ():
+        places = [step.screen(index) for index in kept if step.round_of(index) == number]
+        waiting = [place for place in places if item not in tries_of(step, place)]
+        if waiting:
+            return [Tries(place=place, items=(item,), draw=draw) for place in waiting]
+        if any(step.round_of(index) == number and index not in kept for index in _meeting(state, item)):
+            return []
+    return []
+
+
+def _meeting(state: SearchState, item: str) -> list[int]:
+    """The changes that a task was tried under, each alone."""
+    step = open_step(state)
+    return [index for index in range(len(step.alone)) if item in tries_of(step, step.screen(index))]
+
+
+def _kept(state: SearchState, run: RunData) -> list[int]:
+    return [index for index, found in screened(state, run).items() if found.won]
+
+
+def _solved(state: SearchState, run: RunData) -> tuple[str, ...]:
+    """Solved tasks of as many types as can be, none that has come out in two ways, drawn with the step's seed."""
+    program, step = state.program, open_step(state)
+    known = [item for item in run.started.splits.train if solved(state, run, item)]
+    clean = [item for item in known if item not in program.fickle and item not in program.examples]
+    by_type: dict[str, str] = {}
+    for item in shuffled(clean, step.batch.seed):
+        row = rows_at(state, program.at[item]).get(item) if item in program.at else None
+        by_type.setdefault(item if row is None else row.task_type or item, item)
+    return tuple(by_type.values())[: run.config.search.together]
+
+
+def _broken(state: SearchState, run: RunData) -> Mapping[str, int]:
+    """The tasks that failed each time under all kept edits, and how often."""
+    step = open_step(state)
+    found: dict[str, list[bool]] = {}
+    for tries in step.tries:
+        if tries.place == step.together:
+            for item, row in rows_at(state, Place(tries.place).drawn(tries.draw)).items():
+                if isinstance(row.outcome, Measured):
+                    found.setdefault(item, []).append(run.passes(row.outcome))
+    return {item: len(passed) for item, passed in found.items() if not any(passed)}
+
+
+def _affordable(state: SearchState, run: RunData, wanted: list[Tries]) -> tuple[Tries, ...]:
+    spare = spare_tries(state, run)
+    return () if spare is not None and sum(len(tries.items) for tries in wanted) > spare else tuple(wanted)
