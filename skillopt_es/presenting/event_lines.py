@@ -159,8 +159,10 @@ def _minibatches(event: MinibatchesPlanned) -> str:
     items = counted(sum(len(group.items) for group in failures), "item")
     examples = sum(len(group.items) for group in event.groups if group.kind == "examples")
     others = sum(group.kind == "success" for group in event.groups)
-    shown = f", {counted(examples, 'worked example')}" if examples else ""
-    return f"step {event.step}: {counted(len(failures), 'group')} of failures ({items}), {others} of successes{shown}"
+    asked = f"{counted(len(failures), 'group')} of failures ({items}), {others} of successes"
+    shown = [counted(examples, "worked example")] if examples else []
+    told = [asked] if failures or not examples else []
+    return f"step {event.step}: {', '.join([*told, *shown])}"
 
 
 def _patch(event: PatchProposed) -> str:
