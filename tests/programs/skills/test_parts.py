@@ -321,8 +321,8 @@ def spoiling_and_splitting(request: so.ChatRequest) -> str:
     [
         "the_same_answers_give_the_same_log",
         "every_decision_follows_from_the_evidence",
-        "a_state_is_a_fold_of_its_events",
-        "the_next_task_is_the_states_alone",
+        pytest.param("a_state_is_a_fold_of_its_events", marks=pytest.mark.slow),
+        pytest.param("the_next_task_is_the_states_alone", marks=pytest.mark.slow),
         pytest.param("a_killed_run_goes_on_as_if_nothing_had_been", marks=pytest.mark.slow),
     ],
 )
