@@ -57,7 +57,7 @@ def test_a_run_says_what_it_cost(tmp_path: Path) -> None:
     wanted = {role: each[role] * used["by_role"][role]["calls"] / 100 / 10**6 for role in each}
     assert {role: Decimal(str(used["by_role"][role]["cost"])) for role in wanted} == wanted
     assert (used["currency"], used["total"]["cost_unknown_calls"]) == ("USD", 0)
-    shown = f"USD {sum(wanted.values()):.4f}"
+    shown = f"USD {sum(wanted.values()):.8f}"  # so little is told in more digits
     assert shown in done.out
     assert shown in command("status", "one", cwd=tmp_path).out
     assert f"  {shown}  " in command("runs", cwd=tmp_path).out
