@@ -121,7 +121,7 @@ def test_json_is_one_document_on_stdout(desk: Desk, first: Path) -> None:
 def test_a_second_run_is_another_folder(desk: Desk) -> None:
     """Without a name each run gets its own, also within a second."""
     for _ in range(2):
-        assert desk.run("run", "--quiet", "--set", "train.num_epochs=1").code == 0
+        assert desk.run("run", "--quiet", "--set", "train.num_epochs=1", "--set", "env.limit=2").code == 0
     runs = list((desk.folder / "runs").iterdir())
     assert len(runs) == 2
     assert all(run.name.startswith("demo-") for run in runs)

@@ -38,7 +38,8 @@ class Desk:
     def types(self, line: str) -> subprocess.CompletedProcess[str]:
         """The line, to its end: in a shell, unless it is a plain command of ours and nothing else."""
         if line.startswith("skillopt-es ") and PLAIN.fullmatch(line) and not (self.folder / "site").exists():
-            done = installed_command(*line.split()[1:], cwd=self.folder, env=environment(HOME=str(self.folder)))
+            plain = {name: value for name, value in self.variables.items() if name != "PYTHONPATH"}
+            done = installed_command(*line.split()[1:], cwd=self.folder, env={**plain, "PYTHONWARNINGS": "error"})
             return subprocess.CompletedProcess(line, done.code, done.out, done.err)
         words = ["bash", "-ec", line]
         return subprocess.run(

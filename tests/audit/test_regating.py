@@ -86,7 +86,7 @@ RULES = (
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rule=st.sampled_from(RULES), seed=st.integers(0, 10_000), size=st.integers(1, 4))
 def test_the_recorded_rule_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, rule: tuple[str, ...], seed: int, size: int

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.audited import KINDS, Audited, world_of
+from support.audited import MOST_SLOW, Audited, world_of
 from support.audits import regated, rescored
 from support.logs import events_of
 from support.scripted import (
@@ -92,7 +92,7 @@ def assert_as_recorded(run: Path, environment: ScriptedEnvironment) -> None:
     assert found.regated.read is None
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 4), gate=st.booleans())
 def test_the_recorded_grader_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, seed: int, size: int, gate: bool
@@ -103,7 +103,7 @@ def test_the_recorded_grader_changes_nothing(
     assert_as_recorded(run, ScriptedEnvironment(**SIZES))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MOST_SLOW)
 def test_the_recorded_grader_changes_nothing_in_any_kind_of_run(audited: Audited, kind: str) -> None:
     """Rewrites, notes, late advice and all."""
     assert_as_recorded(audited(kind), world_of(kind).environment)

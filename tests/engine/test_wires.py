@@ -62,13 +62,18 @@ def overrides(spoken: Format, base_url: str, prefix: str = "", **more: Any) -> l
     return [f"model.{prefix}{name}={json.dumps(value)}" for name, value in {**keys, **both}.items()]
 
 
-def trained(folder: Path, words: list[str], environ: Mapping[str, str] = KEY) -> list[tuple[str, Any]]:
+SMALL = ScriptedEnvironment(train=6, val=4, test=2)
+
+
+def trained(
+    folder: Path, words: list[str], environ: Mapping[str, str] = KEY, environment: ScriptedEnvironment | None = None
+) -> list[tuple[str, Any]]:
     """The decisions of a run with these models."""
 
     def model(given: RunConfig, role: Role) -> ChatModel:
         return open_model(given, role, environ)
 
-    world = World(model=model, environment=lambda _: ScriptedEnvironment(), executor=here)
+    world = World(model=model, environment=lambda _: environment or ScriptedEnvironment(), executor=here)
 
     async def scenario() -> None:
         await start(config(folder, words), folder / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=world))
@@ -86,12 +91,20 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Any]]:
     return told(folder / "run")
 
 
+@pytest.fixture(scope="module")
+def expected_of_small(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Any]]:
+    """The decisions of a smaller one."""
+    folder = tmp_path_factory.mktemp("small")
+    asyncio.run(start(config(folder), folder / "run", ScriptedWorld(environment=SMALL).session()))
+    return told(folder / "run")
+
+
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_decides_the_same(name: str, tmp_path: Path, expected: list[tuple[str, Any]]) -> None:
+def test_every_format_decides_the_same(name: str, tmp_path: Path, expected_of_small: list[tuple[str, Any]]) -> None:
     """Event by event."""
     spoken = FORMATS[name]
     with ModelServer(scripted(spoken)) as server:
-        assert trained(tmp_path, overrides(spoken, server.base_url)) == expected
+        assert trained(tmp_path, overrides(spoken, server.base_url), environment=SMALL) == expected_of_small
 
 
 @pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])

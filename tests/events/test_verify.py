@@ -252,7 +252,7 @@ def test_an_anchor_of_another_run_or_history_is_a_problem(folder: Path, filled: 
     assert "7 calls are missing after number 13" in verify(folder).problems[0].message
 
 
-@pytest.mark.parametrize("flips", [120, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flips", [60, pytest.param(500, marks=pytest.mark.slow)])
 def test_every_harmful_flip_of_a_bit_in_the_database_is_reported(tmp_path: Path, flips: int) -> None:
     """Of random flips, each that changes what can be read is found, and reading raises only our errors."""
     folder = tmp_path / "run"

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.audited import Audited
 from support.command import command
 from support.exchange import exported, read
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
@@ -163,37 +164,38 @@ def test_what_was_not_measured_is_no_result(tmp_path: Path) -> None:
     assert any(row["rollout_n"] == 3 for row in read(folder / "history.json"))
 
 
-def test_only_an_earlier_export_is_replaced(demo_run: Path, tmp_path: Path) -> None:
+def test_only_an_earlier_export_is_replaced(audited: Audited, tmp_path: Path) -> None:
     """Anybody's results stay; what an earlier export wrote and this one does not is taken away."""
+    run = audited("plain")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine")
     with pytest.raises(OutputRefused, match="is not empty and was not written by an export"):
-        exported(demo_run, tmp_path / "mine")
+        exported(run, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
     with pytest.raises(OutputRefused, match="is a file"):
-        exported(demo_run, tmp_path / "mine/notes.txt")
-    out = exported(demo_run, tmp_path / "out")
+        exported(run, tmp_path / "mine/notes.txt")
+    out = exported(run, tmp_path / "out")
     marker = read(out / ".skillopt-es-export.json")
     (out / "old.json").write_text("{}")
     (out / "theirs.json").write_text("{}")
     (out / ".skillopt-es-export.json").write_text(
         json.dumps({**marker, "files": [*marker["files"], "old.json", "../mine/notes.txt"]})
     )
-    exported(demo_run, out)
+    exported(run, out)
     assert not (out / "old.json").exists()
     assert (out / "theirs.json").exists()
     assert (tmp_path / "mine/notes.txt").exists()
 
 
-def test_the_command_says_what_it_wrote(demo_run: Path, tmp_path: Path) -> None:
+def test_the_command_says_what_it_wrote(audited: Audited, tmp_path: Path) -> None:
     """`--out` or the last word; standard output is no folder; --at belongs to skills."""
-    runs = demo_run.parent
-    done = command("export", "--format", "skillopt", "demo", "--out", "res", "--dir", runs, cwd=tmp_path)
+    runs = audited("plain").parent
+    done = command("export", "--format", "skillopt", "run", "--out", "res", "--dir", runs, cwd=tmp_path)
     assert done.code == 0
     assert done.out.startswith("res (")
-    again = command("export", "--format", "skillopt", "demo", "res", "--dir", runs, cwd=tmp_path)
+    again = command("export", "--format", "skillopt", "run", "res", "--dir", runs, cwd=tmp_path)
     assert (again.code, again.out) == (0, done.out)
-    refused = command("export", "--format", "skillopt", "demo", "-", "--dir", runs, cwd=tmp_path)
+    refused = command("export", "--format", "skillopt", "run", "-", "--dir", runs, cwd=tmp_path)
     assert refused.code == 2
     assert "standard output" in refused.err
     assert command("export", "--format", "skillopt", "--dir", runs, cwd=tmp_path).code == 2
