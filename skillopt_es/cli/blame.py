@@ -15,6 +15,7 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
 from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.numbers import shown_amount
 from skillopt_es.presenting.words import credit_words, names, proposal_words, unsaid_words
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _tokens(cost: Cost) -> str:
 def _money(cost: Cost) -> str:
     if not cost.calls:
         return ""
-    return "?" if cost.money is None else f"{cost.money:.4f}{'+' if cost.unpriced else ''}"
+    return "?" if cost.money is None else shown_amount(cost.money, least=bool(cost.unpriced))
 
 
 def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:

@@ -97,7 +97,9 @@ def _stage(kind: str) -> str:
 
 
 def _cells(calls: Range, inputs: Range, outputs: Range, cost: Range | None, currency: str) -> tuple[str, ...]:
-    shown = "-" if cost is None else _shown(cost, lambda amount: f"{amount:.4f}")
+    from skillopt_es.presenting.numbers import shown_amount
+
+    shown = "-" if cost is None else _shown(cost, shown_amount)
     return (_shown(calls), _shown(inputs), _shown(outputs), *([shown] if currency else []))
 
 

@@ -27,7 +27,7 @@ from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
-from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
+from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import is_sealed, looks_words, skill_named, status_words
 from skillopt_es.programs.harvesting import HARVEST
@@ -133,7 +133,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
         shown_value(summary.best.value),
         shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
         "-" if summary.imported is not None else f"{each.calls:,}",
-        "-" if each.cost is None else f"{each.currency} {each.cost:.4f}{'' if each.cost_is_whole else '+'}",
+        "-" if each.cost is None else f"{each.currency} {shown_amount(each.cost, least=not each.cost_is_whole)}",
         shown_time(each.written)[:-3],
     )
 

@@ -245,6 +245,8 @@ def _print_table(table: Table) -> None:
 
 
 def _cells(row: Row) -> list[str]:
+    from skillopt_es.presenting.numbers import shown_amount
+
     compared = row.against
     tokens = None if row.input_tokens is None or row.output_tokens is None else row.input_tokens + row.output_tokens
     more = "" if row.whole else "+"
@@ -259,7 +261,7 @@ def _cells(row: Row) -> list[str]:
         _verdict(row),
         f"{row.calls:,}",
         "-" if tokens is None else f"{tokens:,}{more}",
-        "-" if row.cost is None else f"{row.currency} {row.cost:.4f}{more}",
+        "-" if row.cost is None else f"{row.currency} {shown_amount(row.cost, least=not row.whole)}",
     ]
 
 

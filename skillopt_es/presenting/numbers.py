@@ -76,12 +76,15 @@ def shown_tokens(tally: Tally) -> str:
     return f"{tally.known:,}{'+' if tally.silent else ''}"
 
 
+def shown_amount(amount: Decimal | float, *, least: bool = False) -> str:
+    """An amount of money for people: four decimals, more for what is tiny; a plus behind the `least` that it can be."""
+    tiny = 0 < amount < Decimal("0.001")
+    return f"{amount:,.{8 if tiny else 4}f}{'+' if least else ''}"
+
+
 def shown_cost(cost: Money) -> str:
-    """An amount for people: four decimals, more for what is tiny; a plus behind a lower bound."""
-    if cost.known is None:
-        return "-"
-    tiny = 0 < cost.known < Decimal("0.001")
-    return f"{cost.known:,.{8 if tiny else 4}f}{'+' if cost.unknown else ''}"
+    """What calls cost, as an amount; a dash for what is not known at all."""
+    return "-" if cost.known is None else shown_amount(cost.known, least=bool(cost.unknown))
 
 
 def shown_usage(usage: UsageSums, currency: str) -> str:

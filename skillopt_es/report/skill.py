@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from skillopt_es.audit.blame import Attributed, Blame, BlamedLine, Cost, Maker, blamed_lines
 from skillopt_es.counting import counted
+from skillopt_es.presenting.numbers import shown_amount
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import names
 from skillopt_es.projections.chains import Chain
@@ -144,7 +145,7 @@ def cost_words(cost: Cost, facts: Facts) -> str:
     tokens = "? tokens" if cost.tokens is None else f"{cost.tokens:,.0f}{'+' if cost.silent else ''} tokens"
     if facts.spent is None or not facts.spent.currency or cost.money is None:
         return tokens
-    return f"{tokens}, {facts.spent.currency} {cost.money:.4f}{'+' if cost.unpriced else ''}"
+    return f"{tokens}, {facts.spent.currency} {shown_amount(cost.money, least=bool(cost.unpriced))}"
 
 
 def _makers(facts: Facts, found: Blame, lines: Sequence[BlamedLine], title: str) -> Html:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from skillopt_es.counting import counted
-from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_tokens
+from skillopt_es.presenting.numbers import shown_amount, shown_cost, shown_seconds, shown_tokens
 from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Child, Html, el, note, row, section, table
@@ -80,7 +80,7 @@ def _forecast(facts: Facts, spent: Spent) -> Iterator[Html]:
     said.append(f"{share * tokens:,.0f} tokens")
     known = [usage.cost.known for usage in done]
     if spent.currency and all(each is not None for each in known):
-        said.append(f"{spent.currency} {share * float(sum(each for each in known if each is not None)):.4f}")
+        said.append(f"{spent.currency} {shown_amount(share * float(sum(each for each in known if each is not None)))}")
     words = (
         f"{counted(left, 'step')} {'is' if left == 1 else 'are'} left. If each takes as much as the "
         f"{counted(len(done), 'step')} so far: {', '.join(said)}. "

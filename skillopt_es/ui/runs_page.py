@@ -8,6 +8,7 @@ from itertools import groupby
 from attrs import frozen
 
 from skillopt_es.counting import counted
+from skillopt_es.presenting.numbers import shown_amount
 from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lines import EvaluationLine
 from skillopt_es.report.html import DASH, Html, count, el, join, note, row, score, table
@@ -180,7 +181,10 @@ def _row(each: Overview | Unreadable) -> Html:
         (spark, False),
         (step, True),
         (DASH if summary.imported is not None else count(each.calls), True),
-        (DASH if each.cost is None else f"{each.currency} {each.cost:.4f}{'' if each.cost_is_whole else '+'}", True),
+        (
+            DASH if each.cost is None else f"{each.currency} {shown_amount(each.cost, least=not each.cost_is_whole)}",
+            True,
+        ),
         (each.written[:16].replace("T", " "), False),
     ]
     return row(name, cells)

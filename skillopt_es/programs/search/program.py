@@ -114,15 +114,22 @@ def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
     if run.config.evaluation.no_untrusted_only:  # it would take the others with it
         won -= nobody_vouches_for(state)
     pool = tuple(edit.id for edit in step.edits)
-    given = tuple(_credit(step.changes[index][-1].id, each) for index, each in found.items())
+    given = {index: _credit(step.changes[index][-1].id, each) for index, each in found.items()}
     return events.EditsRanked(
         step=step.number,
         budget=None,
         pool=pool,
         chosen=tuple(name for name in pool if name in won),
-        reasoning="; ".join(f"{each.edit} {earned(each)}" for each in given),
-        credits=given,
+        reasoning="; ".join(f"{each.edit} {_told(each, found[index])}" for index, each in given.items()),
+        credits=tuple(given.values()),
     )
+
+
+def _told(credit: Credit, found: Screened) -> str:
+    """What an edit has earned; of a line that it takes out, whether a task needs it."""
+    if not found.deletes:
+        return earned(credit)
+    return f"is needed by {', '.join(found.worse)}" if found.worse else f"is of no use to {', '.join(found.results)}"
 
 
 def _credit(name: str, found: Screened) -> Credit:

@@ -51,6 +51,8 @@ def test_what_a_task_needs_is_not_taken_out(tmp_path: Path) -> None:
         if proposed[each.edit].source == "pruning" and each.edit not in event.chosen
     ]
     assert all(each.broke for each in needed)
+    told = "; ".join(event.reasoning for event in of_type(run, EditsRanked))
+    assert "is of no use to " in told
     assert all(proposed[each.edit].target.startswith("RULE") for each in needed)
 
 
