@@ -24,10 +24,8 @@ _CHUNK = 1024
 _MOST_ODD = 50  # of a chunk: so many are read one by one in no time, more are read with all around them
 _NAME = RolloutCompleted.__name__
 _PURPOSES = frozenset(get_args(Purpose))
-_SELECT = (
-    "select seq, version, recorded_at, cause, prev_hash, hash, data from events"
-    " where type = 'RolloutCompleted' and seq > ? and seq <= ?"
-)
+_COLUMNS = "seq, version, recorded_at, cause, prev_hash, hash, data"
+_OF_RESULTS = f"type = '{_NAME}' and seq > ? and seq <= ?"
 _Row = tuple[int, int, str, "str | None", bytes, bytes, str]
 # Keys are sorted, and a quote within a text is escaped: what looks like a key and its value is one.
 _TEXT = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
@@ -73,7 +71,8 @@ def results(log: EventLog, until: int, purposes: Collection[Purpose] = ()) -> It
 
 def _chunk(log: EventLog, after: int, until: int, purposes: Collection[Purpose]) -> Sequence[_Row]:
     wanted = " or ".join("instr(data, ?)" for _ in purposes)
-    sql = f"{_SELECT}{f' and ({wanted})' if wanted else ''} order by seq limit {_CHUNK}"
+    where = f"{_OF_RESULTS} and ({wanted})" if wanted else _OF_RESULTS
+    sql = f"select {_COLUMNS} from events where {where} order by seq limit {_CHUNK}"
     return cast("Sequence[_Row]", log.reader.rows(sql, [after, until, *(f'"purpose":"{each}"' for each in purposes)]))
 
 
