@@ -72,7 +72,7 @@ def results(log: EventLog, until: int, purposes: Collection[Purpose] = ()) -> It
 def _chunk(log: EventLog, after: int, until: int, purposes: Collection[Purpose]) -> Sequence[_Row]:
     wanted = " or ".join("instr(data, ?)" for _ in purposes)
     where = f"{_OF_RESULTS} and ({wanted})" if wanted else _OF_RESULTS
-    sql = f"select {_COLUMNS} from events where {where} order by seq limit {_CHUNK}"
+    sql = f"select {_COLUMNS} from events where {where} order by seq limit {_CHUNK}"  # noqa: S608 -- of names of ours
     return cast("Sequence[_Row]", log.reader.rows(sql, [after, until, *(f'"purpose":"{each}"' for each in purposes)]))
 
 
