@@ -67,12 +67,14 @@ class Inbox:
 
     def outcome(self, name: str) -> str | None:
         """Why an order was refused, empty if it was followed, None while it waits; a reason is told once."""
+        if self._file(name).exists():  # it goes once the reason is written whole
+            return None
         aside = self._file(name).with_suffix(".refused")
-        if aside.exists():
-            why = read_plain(aside).decode(errors="replace")
-            aside.unlink(missing_ok=True)
-            return why or "it was refused"
-        return None if self._file(name).exists() else ""
+        if not aside.exists():
+            return ""
+        why = read_plain(aside).decode(errors="replace")
+        aside.unlink(missing_ok=True)
+        return why or "it was refused"
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.json"

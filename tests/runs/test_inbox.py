@@ -34,6 +34,15 @@ def test_a_refusal_is_told_once_with_its_reason(tmp_path: Path) -> None:
     assert inbox.outcome(asked.name) == ""
 
 
+def test_a_reason_that_is_being_written_is_not_told_yet(tmp_path: Path) -> None:
+    """Only when the order is gone its reason is whole."""
+    inbox, asked = Inbox(tmp_path), leave(tmp_path, "pin", by="anna", why="x", text="- one")
+    (tmp_path / INBOX / f"{asked.name}.refused").touch()
+    assert inbox.outcome(asked.name) is None
+    inbox.refused(asked.name, "no such line")
+    assert inbox.outcome(asked.name) == "no such line"
+
+
 def test_a_pause_is_seen_within_a_moment_and_asking_costs_nothing(tmp_path: Path) -> None:
     """Between two looks the folder is not read."""
     now = [0.0]
