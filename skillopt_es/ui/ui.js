@@ -170,6 +170,12 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     event.preventDefault();
     ask();
   });
+  if ([...form.elements].some(isTouched)) ask(); // whoever was quicker than this script has an answer, too
+}
+
+function isTouched(field) {
+  if (field instanceof HTMLSelectElement) return [...field.options].some((each) => each.selected !== each.defaultSelected);
+  return field instanceof HTMLInputElement && (field.value !== field.defaultValue || field.checked !== field.defaultChecked);
 }
 
 // --- a form that is checked while it is filled in: by the same request as its button makes

@@ -121,6 +121,16 @@ def test_a_run_is_started_from_the_form_watched_to_its_end_and_compared(tab: Any
     sync.expect(tab.locator("#curves svg title").first).to_contain_text("over tokens")
 
 
+def test_a_choice_that_is_made_before_the_script_is_there_counts(tab: Any, address: str) -> None:
+    """On a slow line somebody may be quicker than the page."""
+    held: list[Any] = []
+    tab.route("**/static/ui.js*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright marks it
+    tab.goto(f"{home(address)}/compare?run=demo", wait_until="commit")
+    tab.select_option("select[name=over]", "tokens")
+    held.pop().continue_()
+    sync.expect(tab.locator("#curves svg title").first).to_contain_text("over tokens")
+
+
 def ordered(tab: Any, words: str, why: str, text: str = "") -> None:
     """Gives an order by its form."""
     tab.click(f"#steering summary:text-is('{words}')")
