@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -161,8 +161,8 @@ def training(folder: Path, turns: int) -> None:
         shutil.copy(Path(__file__).parent.parent.parent / "configs" / "demo" / name, folder)
     (folder / "config.yaml").write_text(CONFIG)
     (folder / "agent.py").write_text(AGENT)
-    quick, slow = ["--set", "train.num_epochs=6"], [str(folder / "config.yaml")]
-    for title, words in (("of 24 steps, simulated models", quick), ("of 12 steps, 20 ms a call", slow)):
+    quick, slow = ["--set", "train.num_epochs=24"], [str(folder / "config.yaml")]
+    for title, words in (("of 96 steps, simulated models", quick), ("of 12 steps, 20 ms a call", slow)):
         found = [_turn(folder / words[-1].rpartition("/")[2], words, number) for number in range(turns)]
         for way in WAYS:
             took = [each[way] for each in found]
@@ -190,17 +190,13 @@ def _turn(folder: Path, more: list[str], number: int) -> dict[str, tuple[float, 
     for way in ways:
         name = f"turn-{number}-{WAYS.index(way)}"
         words = [*COMMAND, "run", *more, "--name", name, "--dir", str(runs), "--quiet"]
-        with nullcontext(("", 0)) if way == "alone" else page(runs) as (address, _):
+        with nullcontext(("", 0)) if way == "alone" else page(runs) as (address, _), onlooker(way) as show:
             before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             with subprocess.Popen(words, stdout=subprocess.DEVNULL) as child:
-                stop = threading.Event()
                 log = runs / name / "log.db"
                 while not log.exists():
                     time.sleep(0.01)
-                shown = {WAYS[2]: "rests", WAYS[3]: name}.get(way)
-                looking = [threading.Thread(target=_watch, args=(address, shown, stop))] if shown else []
-                for thread in looking:
-                    thread.start()
+                show(f"{address}/run/{'rests' if way == WAYS[2] else name}")
                 largest = 0
                 while child.poll() is None:
                     with suppress(FileNotFoundError):
@@ -208,32 +204,49 @@ def _turn(folder: Path, more: list[str], number: int) -> dict[str, tuple[float, 
                     time.sleep(0.02)
             took = time.perf_counter() - began
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            stop.set()
-            for thread in looking:
-                thread.join()
         found[way] = (took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, largest)
     return found
 
 
-def _watch(address: str, name: str, stop: threading.Event) -> None:
-    """A real browser on the run's first page; where there is none, what its script does: listens, and looks again."""
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is not None:
-        words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
-        with tempfile.TemporaryDirectory() as profile:
-            there = [*words, f"--user-data-dir={profile}", f"{address}/run/{name}"]
-            browser = subprocess.Popen(there, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            stop.wait()
-            browser.terminate()
-            browser.wait()
+@contextmanager
+def onlooker(way: str) -> Iterator[Callable[[str], None]]:
+    """Shows an address: in a real browser that runs already; where there is none, as the page's script looks again."""
+    if way in WAYS[:2]:
+        yield lambda address: None
         return
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        stop = threading.Event()
+        yield lambda address: threading.Thread(target=_listen, args=(address, stop)).start()
+        stop.set()
+        return
+    words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        browser = subprocess.Popen(
+            [*words, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        told = Path(profile) / "DevToolsActivePort"
+        while not told.exists():
+            time.sleep(0.05)
+        time.sleep(3)  # its own start takes both cores, whatever it shows
+        port = told.read_text().split()[0]
+
+        def show(address: str) -> None:
+            httpx.put(f"http://127.0.0.1:{port}/json/new?{address}").raise_for_status()
+
+        yield show
+        browser.terminate()
+        browser.wait()
+
+
+def _listen(address: str, stop: threading.Event) -> None:
     looked = 0.0
-    with suppress(httpx.HTTPError), httpx.stream("GET", f"{address}/run/{name}/stream", timeout=60) as answer:
+    with suppress(httpx.HTTPError), httpx.stream("GET", f"{address}/stream", timeout=60) as answer:
         for line in answer.iter_lines():
             turned = line.startswith("data: ") and json.loads(line[6:]).get("turned")
             if turned and time.perf_counter() - looked > 0.3:
                 looked = time.perf_counter()
-                httpx.get(f"{address}/run/{name}", timeout=60)
+                httpx.get(address, timeout=60)
             if stop.is_set():
                 return
 
