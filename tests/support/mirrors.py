@@ -59,7 +59,7 @@ def imports_of(file: Path) -> frozenset[str]:
 @cache
 def files_of_tests() -> tuple[Path, ...]:
     """The tests, and what they share."""
-    return tuple(sorted(file for file in TESTS.rglob("*.py") if not NO_TESTS & set(file.parts)))
+    return tuple(sorted(file for file in TESTS.rglob("*.py") if not NO_TESTS & set(file.relative_to(TESTS).parts)))
 
 
 def speaking_of(module: str) -> list[Path]:
