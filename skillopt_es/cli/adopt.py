@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.values import digest_of
-
-if TYPE_CHECKING:
-    from skillopt_es.events.values import SkillTree
+from skillopt_es.events.values import Json, digest_of
 
 
 @click.command("adopt")
@@ -24,16 +20,17 @@ if TYPE_CHECKING:
 @json_option
 def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_json: bool) -> None:
     """
-    Put the best skill of RUN (default: the newest run) in the place of the file that it was trained from.
+    Put the best skill of RUN (default: the newest run) in the place of the file or folder that it was trained from.
 
-    What was there is kept with a receipt in `.skillopt-es/adopted` beside it. `install` puts a skill where a coding
-    agent finds it; `adopt` changes your own file, for instance after a nightly run.
+    A file that the skill has no more is taken away. What was there is kept with a receipt in `.skillopt-es/adopted`,
+    beside a file or in a folder. `install` puts a skill where a coding agent finds it; `adopt` changes your own files,
+    for instance after a nightly run.
 
     \b
     skillopt-es adopt my-run
     skillopt-es adopt my-run --undo
     """
-    from skillopt_es.deploy.adopt import Adoption, adopt, take_back
+    from skillopt_es.deploy.adopt import Adoption, adopt, gone, take_back
     from skillopt_es.runs.folders import find_run
     from skillopt_es.sessions.evaluation import scorable_run
 
@@ -41,9 +38,10 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
     found = scorable_run(folder)
     place = found.run.config.env.skill_init
     if not place:
+        what, to = ("no skills", "skills/") if found.skill("best").is_folder else ("an empty skill", "SKILL.md")
         raise OutputRefused(
-            f"{folder.name} began with an empty skill, so there is no file to replace",
-            hint=f"`skillopt-es export {folder.name} SKILL.md` writes the best skill to a new one",
+            f"{folder.name} began with {what}, so there is no file to replace",
+            hint=f"`skillopt-es export {folder.name} {to}` writes the best skill to a new one",
         )
     path = found.run.config.path(place)
     home, name = (path, path.name) if path.is_dir() else (path.parent, path.name)
@@ -57,17 +55,15 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
     best = found.skill("best")
     after = {each: digest_of(text.encode()) for each, text in sorted(best.files.items())}
     adoption = Adoption(run=folder.name, skill=best.hash, before={}, after=after)
-    expected = _as_they_are(home, best) if force else found.skill("initial").files
-    done = adopt(home, name, adoption, best.files, first=expected)
+    first = found.skill("initial").files
+    done, went = adopt(home, name, adoption, best.files, first=first, force=force), gone(best.files, first=first)
     if as_json:
-        print_json({"run": folder.name, "skill": best.hash, "files": [*sorted(best.files)], "changed": done})
+        written: Json = [*sorted(best.files)]
+        print_json({"run": folder.name, "skill": best.hash, "files": written, "removed": [*went], "changed": done})
     elif done:
         click.echo(f"adopted: {', '.join(str(home / each) for each in sorted(best.files))}")
+        if went:
+            click.echo(f"taken away: {', '.join(str(home / each) for each in went)}")
         click.echo(f"  `skillopt-es adopt {folder.name} --undo` puts back what was there")
     else:
         click.echo(f"nothing to do: {path} is the best skill of {folder.name} already")
-
-
-def _as_they_are(home: Path, skill: SkillTree) -> dict[str, str]:
-    """The files that are there, so that none of them counts as changed."""
-    return {each: (home / each).read_text(encoding="utf-8") for each in skill.files if (home / each).is_file()}

@@ -190,7 +190,9 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
 
 def _export_skills(skill: SkillTree, facts: Facts, choice: SkillChoice, out: str, *, force: bool) -> None:
     """Each skill of a folder of skills into a folder of its own."""
-    from skillopt_es.cli.skills import refuse_names, write_folder
+    from skillopt_es.cli.files import refuse_existing
+    from skillopt_es.cli.skills import refuse_names, remove_export, write_folder
+    from skillopt_es.deploy.check import exported_in
     from skillopt_es.deploy.folder import skill_folders
 
     refuse_names(choice)
@@ -198,9 +200,18 @@ def _export_skills(skill: SkillTree, facts: Facts, choice: SkillChoice, out: str
         raise OutputRefused(
             "what was trained is a folder of skills", hint=f"name a folder: {out.strip('-') or 'skills'}/"
         )
-    for built in skill_folders(skill, facts):
-        for file in write_folder(Path(out) / built.name, built, force=force):
+    folders, place = skill_folders(skill, facts), Path(out)
+    for built in folders:  # all of them or none
+        for path in built.files:
+            refuse_existing(place / built.name / path, force=force)
+    for built in folders:
+        for file in write_folder(place / built.name, built, force=force):
             click.echo(str(file))
+    runs = {facts.run.id, *(fork.run_id for fork in facts.run.forked_from)}
+    for name in exported_in(place, runs) if force else ():
+        if name not in {built.name for built in folders}:
+            remove_export(place / name)
+            click.echo(f"removed: {place / name}; the folder has it no more")
 
 
 def _export_events(log: EventLog, out: str, *, force: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import frozen
 
 from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import print_json
@@ -14,9 +15,9 @@ from skillopt_es.cli.skills import SkillChoice, skill_options
 from skillopt_es.presenting.documents import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from skillopt_es.deploy.install import Installed
+    from skillopt_es.deploy.install import Installed, Removed
     from skillopt_es.deploy.places import Scope
     from skillopt_es.deploy.receipt import Receipt
 
@@ -65,18 +66,30 @@ def install_command(
     DIR        any other folder of skills, by its path: ./skills
 
     The skill has the name of --name or of its own frontmatter. A skill of that name which was not installed from here
-    is left alone, unless --force takes its place; `uninstall` brings it back.
+    is left alone, unless --force takes its place; `uninstall` brings it back. Of a folder of skills all are put there
+    or none, and what an earlier installation of it left there and the folder has no more is taken away.
     """
 
-    from skillopt_es.deploy.install import install
+    from skillopt_es.deploy.install import install, left_over, refuse_taking, uninstall
 
     folder = _skills(to, scope)
-    done = [install(folder, *each, force=force) for each in _content(source, choice, directory)]
+    content = _content(source, choice, directory)
+    names = {receipt.name for receipt, _ in content.skills}
+    stale = left_over(folder, names, runs=content.runs, began=content.began) if content.of_folder else ()
+    for name in (*names, *stale) if content.of_folder else ():
+        refuse_taking(folder, name, force=force)
+    done = [install(folder, *each, force=force) for each in content.skills]
+    gone = [uninstall(folder, name, force=force) for name in stale]
     if as_json:
-        print_json(plain(done[0]) if len(done) == 1 else [plain(each) for each in done])
+        all_done = [plain(each) for each in (*done, *gone)]
+        print_json(all_done[0] if len(all_done) == 1 else all_done)
         return
     for each in done:
         _tell_installed(each)
+    for removed in gone:
+        _tell_removed(removed, "; the folder has it no more")
+    if content.of_folder:
+        _tell_strangers(folder, {*names, *stale})
 
 
 def _tell_installed(done: Installed) -> None:
@@ -87,22 +100,52 @@ def _tell_installed(done: Installed) -> None:
         click.echo(f"  the changed version is kept in {done.kept}")
 
 
+def _tell_removed(done: Removed, why: str = "") -> None:
+    click.echo(f"removed: {done.place}{why}{'; what was there before is back' if done.restored else ''}")
+    if done.kept is not None:
+        click.echo(f"  the changed version is kept in {done.kept}")
+
+
+def _tell_strangers(folder: Path, names: Collection[str]) -> None:
+    """That agents will be shown skills of another folder, too: nobody has measured both together."""
+    from skillopt_es.cli.terminal import print_note
+    from skillopt_es.deploy.check import is_of_folder
+    from skillopt_es.deploy.install import installed_in
+
+    others = [name for name in installed_in(folder) if name not in names and is_of_folder(folder / name)]
+    if others:
+        print_note(
+            f"{folder} also has {', '.join(others)}, of another run's folder of skills: nobody has measured them "
+            "together with these (`skillopt-es uninstall` takes them away)"
+        )
+
+
 @click.command("uninstall")
 @click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="All that were installed there from here.")
 @_place_options
 @click.option("--force", is_flag=True, help="Even if it was changed; the changed version is kept.")
 @json_option
-def uninstall_command(name: str | None, to: str, scope: Scope, force: bool, as_json: bool) -> None:
+def uninstall_command(name: str | None, everything: bool, to: str, scope: Scope, force: bool, as_json: bool) -> None:
     """
     Take an installed skill away, and put back what was there before. NAME may be left out when only one is installed.
 
     Refuses when somebody has changed the skill since. Doing it twice does nothing.
     """
 
-    from skillopt_es.deploy.install import uninstall
+    from skillopt_es.deploy.install import installed_in, uninstall
     from skillopt_es.skill.frontmatter import is_name
 
     skills = _skills(to, scope)
+    if everything:
+        if name is not None:
+            raise click.UsageError("name a skill, or say --all")
+        all_done = [uninstall(skills, each, force=force) for each in installed_in(skills)]
+        if as_json:
+            print_json([plain(each) for each in all_done])
+        for each in () if as_json else all_done:
+            _tell_removed(each)
+        return
     name = name or _only_one(skills)
     if not is_name(name):
         raise click.UsageError(f"{name!r} is no name of a skill")
@@ -110,9 +153,7 @@ def uninstall_command(name: str | None, to: str, scope: Scope, force: bool, as_j
     if as_json:
         print_json(plain(done))
     elif done.found or done.restored:
-        click.echo(f"removed: {done.place}{'; what was there before is back' if done.restored else ''}")
-        if done.kept is not None:
-            click.echo(f"  the changed version is kept in {done.kept}")
+        _tell_removed(done)
     else:
         click.echo(f"nothing to do: skillopt-es has installed no {name} in {skills}")
 
@@ -133,7 +174,17 @@ def _only_one(skills: Path) -> str:
     raise click.UsageError(f"which skill? {there}")
 
 
-def _content(source: str | None, choice: SkillChoice, directory: Path) -> list[tuple[Receipt, Mapping[str, str]]]:
+@frozen(kw_only=True)
+class _Content:
+    """Skills with their receipts; of a folder of skills, the runs that it is of, and what the last one `began` with."""
+
+    skills: Sequence[tuple[Receipt, Mapping[str, str]]]
+    of_folder: bool = False
+    runs: Collection[str] = ()
+    began: str = ""
+
+
+def _content(source: str | None, choice: SkillChoice, directory: Path) -> _Content:
     """What is to be installed, from a log or from a folder that was exported."""
     from skillopt_es.deploy.provenance import FILE
 
@@ -143,7 +194,7 @@ def _content(source: str | None, choice: SkillChoice, directory: Path) -> list[t
             raise click.UsageError(
                 f"{folder} is an exported skill: --which, --at, --name and --description go with a run"
             )
-        return [_of_folder(folder)]
+        return _Content(skills=[_of_folder(folder)])
     return _of_run(source, choice, directory)
 
 
@@ -162,7 +213,7 @@ def _of_folder(folder: Path) -> tuple[Receipt, Mapping[str, str]]:
     return receipt_of(document.folder.name, document.facts, files), files
 
 
-def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> list[tuple[Receipt, Mapping[str, str]]]:
+def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> _Content:
     """The run's skill, or each skill of its folder."""
     from skillopt_es.cli.skills import chosen_skill, refuse_names, tell
     from skillopt_es.deploy.folder import name_of, skill_folder, skill_folders
@@ -173,12 +224,18 @@ def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> list[tuple
 
     with EventLog.open(find_run(run, directory)) as log:
         skill, facts = chosen_skill(log, choice)
+        began, _ = chosen_skill(log, SkillChoice(which="initial"))
     if skill.is_folder:
         refuse_names(choice)
-        return [(receipt_of(each.name, facts, each.files), each.files) for each in skill_folders(skill, facts)]
+        return _Content(
+            skills=[(receipt_of(each.name, facts, each.files), each.files) for each in skill_folders(skill, facts)],
+            of_folder=True,
+            runs={facts.run.id, *(fork.run_id for fork in facts.run.forked_from)},
+            began=began.hash,
+        )
     name = name_of(skill, choice.name, "")
     if not name:
         raise OutputRefused("the skill has no name of its own", hint="give it a name for agents: --name my-skill")
     built = skill_folder(skill, facts, name, choice.description)
     tell(built)
-    return [(receipt_of(built.name, facts, built.files), built.files)]
+    return _Content(skills=[(receipt_of(built.name, facts, built.files), built.files)])

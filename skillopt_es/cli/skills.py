@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -16,6 +16,7 @@ from skillopt_es.cli.options import moment_option
 from skillopt_es.cli.terminal import print_note
 from skillopt_es.deploy.check import provenance_in
 from skillopt_es.deploy.folder import SkillFolder
+from skillopt_es.deploy.provenance import FILE
 from skillopt_es.errors import DataError
 from skillopt_es.runs.lookup import Moment
 
@@ -88,17 +89,31 @@ def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]
     paths = {path: folder / path for path in built.files}
     for path in paths.values():
         refuse_existing(path, force=force)
-    # Where no export of ours can be read, nothing there is ours to remove.
-    with suppress(DataError):
-        earlier = provenance_in(folder).folder.files
-        for stale in {file.path for file in earlier} - set(paths):
-            # The document may have been edited: what lies outside the folder is never removed.
-            if ".." not in Path(stale).parts and not Path(stale).is_absolute():
-                (folder / stale).unlink(missing_ok=True)
+    _remove_files(folder, keep=set(paths))
     for name, path in paths.items():
         write_file(path, built.files[name])
     tell(built)
     return list(paths.values())
+
+
+def remove_export(folder: Path) -> None:
+    """Takes away what an export wrote into a folder, and the folder itself where nothing else is in it."""
+    _remove_files(folder, keep=set())
+    (folder / FILE).unlink(missing_ok=True)
+    for each in (*sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True), folder):
+        with suppress(OSError):  # something is in it
+            each.rmdir()
+
+
+def _remove_files(folder: Path, *, keep: Set[str]) -> None:
+    """Takes away the files that an earlier export wrote, but for those to `keep`."""
+    # Where no export of ours can be read, nothing there is ours to remove.
+    with suppress(DataError):
+        earlier = provenance_in(folder).folder.files
+        for stale in {file.path for file in earlier} - keep:
+            # The document may have been edited: what lies outside the folder is never removed.
+            if ".." not in Path(stale).parts and not Path(stale).is_absolute():
+                (folder / stale).unlink(missing_ok=True)
 
 
 def tell(built: SkillFolder) -> None:

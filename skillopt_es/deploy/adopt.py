@@ -1,6 +1,8 @@
 """
 Adopting a skill: what a run trained takes the place of the files that it was trained from, and can be taken back.
 
+Files that the trained skill has no more are taken away: of a folder of skills, those that were merged or retired.
+
 What was there before, and a receipt, are kept beside the files in `.skillopt-es/adopted/`. The backup and the receipt
 are on disk before the first file changes, so whenever a process dies the files can be put back.
 """
@@ -11,9 +13,10 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from skillopt_es.deploy.install import STORE
 from skillopt_es.errors import OutputRefused
@@ -26,7 +29,11 @@ _RECEIPT = "receipt.json"
 
 @frozen(kw_only=True)
 class Adoption:
-    """Which skill of which run took the place of what, by digest; a file that was not there before has no digest."""
+    """
+    Which skill of which run took the place of what, by digest.
+
+    A file that was not there before has no digest in `before`; one that is taken away has an empty one in `after`.
+    """
 
     run: str
     skill: str
@@ -34,39 +41,50 @@ class Adoption:
     after: Mapping[str, str]
 
 
-def adopt(folder: Path, name: str, adoption: Adoption, files: Mapping[str, str], *, first: Mapping[str, str]) -> bool:
-    """
-    Writes the files, with a backup of what they replace; False where they are there already.
+def gone(files: Mapping[str, str], *, first: Mapping[str, str]) -> tuple[str, ...]:
+    """What the run began with that the trained skill does not have any more."""
+    return tuple(sorted(set(first) - set(files)))
 
-    Raises OutputRefused where a file is neither there nor as it was `first`.
+
+def adopt(
+    folder: Path,
+    name: str,
+    adoption: Adoption,
+    files: Mapping[str, str],
+    *,
+    first: Mapping[str, str],
+    force: bool = False,
+) -> bool:
     """
-    if all(_digest(folder / path) == adoption.after[path] for path in files):
+    Writes the files and takes away those that went, with a backup of all that changes; False where nothing does.
+
+    Raises OutputRefused where a file is neither as it is to be nor as it was `first`.
+    """
+    adoption = evolve(adoption, after={**dict.fromkeys(gone(files, first=first), ""), **adoption.after})
+    others = [path for path, digest in adoption.after.items() if _digest(folder / path) != digest]
+    if not others:
         return False
-    changed = [path for path in files if (folder / path).exists() and not _is(folder / path, first.get(path))]
-    if changed:
+    changed = [path for path in others if (folder / path).exists() and not _is(folder / path, first.get(path))]
+    if changed and not force:
         raise OutputRefused(
             f"{folder / changed[0]} is not what the run began with: somebody has changed it since",
             hint="`skillopt-es export` writes the skill elsewhere; --force replaces the file and keeps a copy",
         )
-    _keep(folder, name, adoption, files)
-    for path, text in files.items():
-        _replace(folder / path, text.encode())
+    _keep(folder, name, adoption)
+    for path in others:
+        if path in files:
+            _replace(folder / path, files[path].encode())
+        else:
+            _remove(folder, path)
     return True
 
 
 def take_back(folder: Path, name: str) -> list[str]:
     """Puts back what was there before; the files. Raises OutputRefused where somebody has changed them since."""
     store = folder / STORE / "adopted" / name
-    try:
-        adoption = _converter.structure(json.loads((store / _RECEIPT).read_bytes()), Adoption)
-    except FileNotFoundError:
-        raise OutputRefused(
-            f"nothing was adopted in {folder / name}", hint="`skillopt-es adopt RUN` does that"
-        ) from None
-    except (ValueError, RecursionError, *MISFITS) as error:
-        raise OutputRefused(
-            f"{store / _RECEIPT} cannot be read", hint="put the files back by hand from there"
-        ) from error
+    adoption = _earlier(store)
+    if adoption is None:
+        raise OutputRefused(f"nothing was adopted in {folder / name}", hint="`skillopt-es adopt RUN` does that")
     for path, digest in adoption.after.items():
         if _digest(folder / path) not in (digest, adoption.before.get(path, "")):
             raise OutputRefused(
@@ -76,21 +94,53 @@ def take_back(folder: Path, name: str) -> list[str]:
         if path in adoption.before:
             _replace(folder / path, (store / "before" / path).read_bytes())
         else:
-            (folder / path).unlink(missing_ok=True)
+            _remove(folder, path)
     shutil.rmtree(store)
+    _prune(folder, store.parent)
     return sorted(adoption.after)
 
 
-def _keep(folder: Path, name: str, adoption: Adoption, files: Mapping[str, str]) -> None:
-    """The backup and its receipt, on disk; an earlier adoption's backup is what a second one goes back to."""
+def _earlier(store: Path) -> Adoption | None:
+    """What was adopted here and not taken back; None for nothing."""
+    try:
+        return _converter.structure(json.loads((store / _RECEIPT).read_bytes()), Adoption)
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError, *MISFITS) as error:
+        raise OutputRefused(
+            f"{store / _RECEIPT} cannot be read", hint="put the files back by hand from there"
+        ) from error
+
+
+def _keep(folder: Path, name: str, adoption: Adoption) -> None:
+    """The backup and its receipt, on disk; what an earlier adoption met is what a second one goes back to."""
     store = folder / STORE / "adopted" / name
-    for path in files:
-        kept = store / "before" / path
-        if (folder / path).exists() and not kept.exists():
-            _replace(kept, (folder / path).read_bytes())
-    before = {path: _digest(store / "before" / path) for path in files if (store / "before" / path).exists()}
-    receipt = asdict(adoption) | {"before": before}
+    earlier = _earlier(store)
+    before, after = (earlier.before, earlier.after) if earlier is not None else ({}, {})
+    fresh = {path: _digest(folder / path) for path in adoption.after if path not in after}
+    for path, digest in fresh.items():
+        if digest:
+            _replace(store / "before" / path, (folder / path).read_bytes())
+    met = {**before, **{path: digest for path, digest in fresh.items() if digest}}
+    receipt = asdict(evolve(adoption, before=met, after={**after, **adoption.after}))
     _replace(store / _RECEIPT, (json.dumps(receipt, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _remove(folder: Path, path: str) -> None:
+    """Takes a file away, and the folders below `folder` in which nothing is left."""
+    try:
+        (folder / path).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputRefused(f"{folder / path} cannot be removed: {error.strerror}") from None
+    _prune(folder, (folder / path).parent)
+
+
+def _prune(folder: Path, below: Path) -> None:
+    # `rmdir` fails where something is left, and then that folder and those above it stay.
+    with suppress(OSError):
+        while below != folder:
+            below.rmdir()
+            below = below.parent
 
 
 def _is(path: Path, text: str | None) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import frozen
@@ -71,6 +72,25 @@ def provenance_in(folder: Path) -> Provenance:
             f"{folder} has no {FILE} that can be read ({error.strerror})", hint="`skillopt-es export` writes one"
         ) from None
     return read_provenance(content, str(folder / FILE))
+
+
+def is_of_folder(folder: Path) -> bool:
+    """Whether what was exported there is one skill of a folder of skills."""
+    with suppress(DataError):
+        return not provenance_in(folder).facts.skill.main
+    return False
+
+
+def exported_in(place: Path, runs: Collection[str]) -> tuple[str, ...]:
+    """The names of the skills in a place that were exported there from a folder of skills of one of these runs."""
+    found = []
+    for folder in sorted(place.iterdir()):
+        with suppress(DataError):
+            facts = provenance_in(folder).facts
+            # What is installed there has a receipt, and only `uninstall` takes it away.
+            if not facts.skill.main and facts.run.id in runs and not (folder / RECEIPT).exists():
+                found.append(folder.name)
+    return tuple(found)
 
 
 def folder_problems(folder: Path, document: Provenance) -> list[str]:

@@ -15,7 +15,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -150,15 +150,8 @@ def install(skills: Path, receipt: Receipt, files: Mapping[str, str], *, force: 
     if skills.is_symlink() and not skills.exists():
         raise OutputRefused(f"{skills} is a link that leads nowhere", hint="fix the link, or remove it")
     with _opened(skills, receipt.name, make=True) as shelf:
-        there = read_receipt(shelf.place)
+        there = refuse_taking(skills, receipt.name, force=force)
         foreign = there is None and _is_there(shelf.place)
-        if foreign and not force:
-            raise OutputRefused(
-                f"{shelf.place} is {_what(shelf.place)} that skillopt-es did not install",
-                hint="--name gives yours another name; --force replaces it, and `uninstall` restores it",
-            )
-        if there is not None:
-            _refuse_changed(shelf, there, "takes its place", force=force)
         if foreign and _is_there(shelf.backup):
             shelf.keep(shelf.backup)  # of an earlier installation that somebody removed by hand
         shelf.write(evolve(receipt, backup=foreign or _is_there(shelf.backup)), files)
@@ -169,6 +162,34 @@ def install(skills: Path, receipt: Receipt, files: Mapping[str, str], *, force: 
         else:
             shelf.new.rename(shelf.place)
         return Installed(place=shelf.place, replaced=foreign, updated=there is not None, kept=kept)
+
+
+def refuse_taking(skills: Path, name: str, *, force: bool) -> Receipt | None:
+    """The receipt of what is in a skill's place; raises OutputRefused where that is not ours, or was changed."""
+    shelf = _Shelf(skills, name)
+    there = read_receipt(shelf.place)
+    if there is not None:
+        _refuse_changed(shelf, there, "takes its place", force=force)
+    elif _is_there(shelf.place) and not force:
+        raise OutputRefused(
+            f"{shelf.place} is {_what(shelf.place)} that skillopt-es did not install",
+            hint="--name gives yours another name; --force replaces it, and `uninstall` restores it",
+        )
+    return there
+
+
+def left_over(skills: Path, names: Collection[str], *, runs: Collection[str], began: str) -> tuple[str, ...]:
+    """
+    What an earlier installation of a folder of skills left there that the folder does not have any more, by name.
+
+    The folder now has these `names`; an earlier one is of one of these `runs`, or what the run `began` with, by hash.
+    """
+    receipts = {name: read_receipt(skills / name) for name in installed_in(skills) if name not in names}
+    return tuple(
+        name
+        for name, receipt in receipts.items()
+        if receipt is not None and (receipt.run_id in runs or receipt.skill == began)
+    )
 
 
 def uninstall(skills: Path, name: str, *, force: bool) -> Removed:

@@ -16,8 +16,10 @@ from skillopt_es.skill.folders import EMPTY, MOST_FILE, MOST_FILES, MOST_SKILLS,
 # How the original names its released skills, and those in its result folders.
 _RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
 _STEP = re.compile(r"skill_v0*(?P<step>\d+)\.md")
-# What is no part of a skill: version control, caches, and what an export says of where a skill comes from.
-_LEFT_OUT = frozenset({".git", "__pycache__", ".DS_Store", "PROVENANCE.json", ".skillopt-es-receipt.json"})
+# What is no part of a skill: version control, caches, and what an export, an installation or an adoption keeps there.
+_LEFT_OUT = frozenset(
+    {".git", "__pycache__", ".DS_Store", "PROVENANCE.json", ".skillopt-es-receipt.json", ".skillopt-es"}
+)
 _MOST_BYTES = 4 * MOST_FILE  # a character has four bytes at most
 
 

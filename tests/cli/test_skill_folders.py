@@ -26,6 +26,8 @@ def test_each_skill_is_exported_verified_and_installed(desk: Path) -> None:
     assert (changed.code, "SKILL.md was changed after it was exported" in changed.out) == (1, True)
     done = command("install", "demo", "--to", "./agent", "--json", cwd=desk)
     assert len(json.loads(done.out)) == len(list(desk.glob("agent/*/SKILL.md"))) == 10
+    assert command("uninstall", "--all", "--to", "./agent", cwd=desk).out.count("removed: ") == 10
+    assert not list((desk / "agent").iterdir())
     done = command("install", "out/lists", "--to", "./other", cwd=desk)
     assert (done.code, [path.parent.name for path in desk.glob("other/*/SKILL.md")]) == (0, ["lists"])
 
@@ -86,3 +88,55 @@ def test_a_fork_goes_on(desk: Path) -> None:
     done = command("resume", "fork", cwd=desk)
     assert done.code == 0, done.err
     assert "completed" in done.out
+
+
+def names(folder: Path) -> set[str]:
+    """The skills that agents find there."""
+    return {path.parent.name for path in folder.glob("*/SKILL.md")}
+
+
+def test_what_the_folder_has_no_more_is_not_left_where_agents_look(desk: Path) -> None:
+    """A merged skill beside its parts, or one that was retired, would be a folder that nobody has measured."""
+    for to in (("install", "demo", "--to", "./late"), ("export", "demo", "--force", "late-files/")):
+        place = desk / to[-1]
+        command(*to, "--at", "step", "2", cwd=desk)
+        assert {"dates", "writing-dates", "polite-phrases"} <= names(place)
+        (place / "somebodys").mkdir()
+        (place / "somebodys" / "SKILL.md").write_text("theirs\n")
+        done = command(*to, cwd=desk)
+        assert (done.code, "dates; the folder has it no more" in done.out) == (0, True), done.err
+        assert names(place) == {*names(desk / "runs/demo/best"), "somebodys"}
+
+
+def test_of_a_folder_all_skills_are_installed_or_none(desk: Path) -> None:
+    """One that was changed, or is somebody's own, keeps all of them as they are."""
+    (desk / "mixed" / "lists").mkdir(parents=True)
+    (desk / "mixed" / "lists" / "SKILL.md").write_text("theirs\n")
+    done = command("install", "demo", "--to", "./mixed", cwd=desk)
+    assert (done.code, names(desk / "mixed")) == (2, {"lists"})
+    (desk / "written" / "lists").mkdir(parents=True)
+    (desk / "written" / "lists" / "SKILL.md").write_text("theirs\n")
+    assert command("export", "demo", "written/", cwd=desk).code == 2
+    assert names(desk / "written") == {"lists"}
+
+
+def test_skills_of_another_runs_folder_are_told(desk: Path) -> None:
+    """Nobody has measured both together; they stay, for nobody knows that they are not wanted."""
+    command("run", "--demo", "skills", "--quiet", "--name", "other", "--set", "train.num_epochs=1", cwd=desk)
+    command("install", "other", "--to", "./both", cwd=desk)
+    done = command("install", "demo", "--to", "./both", cwd=desk)
+    assert "nobody has measured them together with these" in done.err
+    assert names(desk / "both") > names(desk / "runs/demo/best")
+
+
+def test_a_folder_is_adopted_and_trained_again(desk: Path) -> None:
+    """What is kept beside the skills is none of them."""
+    command("export", "demo", "mine/", "--at", "step", "2", cwd=desk)
+    sets = ("--set", "env.skill_init=mine/", "--set", "train.num_epochs=1")
+    assert command("run", "--demo", "skills", "--quiet", "--name", "again", *sets, cwd=desk).code == 0
+    done = command("adopt", "again", cwd=desk)
+    assert (done.code, "taken away: " in done.out) == (0, True), done.err
+    assert names(desk / "mine") == names(desk / "runs/again/best")
+    assert command("run", "--demo", "skills", "--quiet", "--name", "third", *sets, cwd=desk).code == 0
+    assert command("adopt", "again", "--undo", cwd=desk).code == 0
+    assert {"dates", "writing-dates"} <= names(desk / "mine")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from skillopt_es.deploy.adopt import Adoption, adopt, take_back
+from skillopt_es.deploy.install import STORE
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.values import digest_of
 
@@ -66,3 +67,63 @@ def test_a_second_adoption_goes_back_to_what_was_there_first(tmp_path: Path) -> 
     put(tmp_path, {"SKILL.md": "newer\n"}, first=BEST)
     take_back(tmp_path, "SKILL.md")
     assert (tmp_path / "SKILL.md").read_text() == "old\n"
+
+
+FOLDER = {"dates/SKILL.md": "days\n", "days/SKILL.md": "days, too\n", "days/references/a.md": "a\n"}
+MERGED = {"dates/SKILL.md": "all days\n"}
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    """Somebody's own files."""
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+def seen(folder: Path) -> dict[str, str]:
+    """What is there: files with their texts, folders by their paths."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_text() if path.is_file() else ""
+        for path in sorted(folder.rglob("*"))
+        if STORE not in path.parts
+    }
+
+
+def test_what_the_skill_has_no_more_is_taken_away_and_comes_back(tmp_path: Path) -> None:
+    """A merged skill beside what it was merged into is a folder that nobody has measured."""
+    write(tmp_path, {**FOLDER, "README.md": "mine\n"})
+    before = seen(tmp_path)
+    assert put(tmp_path, MERGED, first=FOLDER)
+    assert seen(tmp_path) == {"README.md": "mine\n", "dates": "", **MERGED}
+    assert not put(tmp_path, MERGED, first=FOLDER)
+    take_back(tmp_path, "SKILL.md")
+    assert seen(tmp_path) == before
+    assert not (tmp_path / STORE).exists()
+
+
+def test_what_somebody_has_changed_is_not_taken_away_either(tmp_path: Path) -> None:
+    """With force it is, and comes back as it was changed."""
+    write(tmp_path, {**FOLDER, "days/SKILL.md": "mine\n"})
+    with pytest.raises(OutputRefused, match=r"days/SKILL\.md is not what the run began with"):
+        put(tmp_path, MERGED, first=FOLDER)
+    adopt(tmp_path, "SKILL.md", adoption(MERGED), MERGED, first=FOLDER, force=True)
+    take_back(tmp_path, "SKILL.md")
+    assert (tmp_path / "days/SKILL.md").read_text() == "mine\n"
+
+
+def test_night_after_night_what_was_never_there_does_not_come_back(tmp_path: Path) -> None:
+    """Nor does what an earlier night took away stay away."""
+    write(tmp_path, FOLDER)
+    put(tmp_path, {**MERGED, "sums/SKILL.md": "sums\n"}, first=FOLDER)
+    put(tmp_path, MERGED, first={**MERGED, "sums/SKILL.md": "sums\n"})
+    put(tmp_path, {**MERGED, "more/SKILL.md": "more\n"}, first=MERGED)
+    take_back(tmp_path, "SKILL.md")
+    assert {path: text for path, text in seen(tmp_path).items() if text} == FOLDER
+
+
+def test_an_adoption_that_died_half_way_is_finished(tmp_path: Path) -> None:
+    """What is as it is to be counts as no change of anybody's."""
+    write(tmp_path, FOLDER)
+    write(tmp_path, MERGED)  # written, and then the process died
+    assert put(tmp_path, MERGED, first=FOLDER)
+    assert seen(tmp_path) == {"dates": "", **MERGED}
