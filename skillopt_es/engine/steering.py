@@ -8,6 +8,7 @@ other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
@@ -144,7 +145,7 @@ def _check_limits(asked: Asked) -> None:
     for key, value in asked.settings.items():
         if key not in LIMITS:
             raise OrderRefused(f"{key} is no limit of a budget", hint=f"its limits are {', '.join(LIMITS)}")
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
             raise OrderRefused(f"{key} must be a number above 0")
 
 

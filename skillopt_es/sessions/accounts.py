@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TextIO, TypeVar, cast
@@ -39,7 +40,7 @@ from skillopt_es.engine.budget import (
     used_words,
 )
 from skillopt_es.engine.in_flight import Left
-from skillopt_es.engine.steering import OrderRefused
+from skillopt_es.engine.steering import Asked, OrderRefused, check_order
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed
 from skillopt_es.events.erasures import ErasedText
@@ -52,6 +53,7 @@ from skillopt_es.events.strict import MISFITS, strict_converter
 from skillopt_es.events.values import Json, LostCall, Role
 from skillopt_es.ports import ChatModel, is_unbounded
 from skillopt_es.projections.prices import prices_in
+from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.usage import UNTOLD, attempts_of, requests_sent
 from skillopt_es.runs.durations import durations, moments_of
 
@@ -70,10 +72,20 @@ def has_budget(config: RunConfig) -> bool:
 
 
 def open_purse(
-    config: RunConfig, before: Spent, *, clock: Callable[[], float], stopping: Callable[[], bool], note: Note
+    config: RunConfig,
+    before: Spent,
+    *,
+    clock: Callable[[], float],
+    stopping: Callable[[], bool],
+    note: Note,
+    ordered: Collection[str] = (),
 ) -> Purse:
-    """The purse of a session that begins now; raises ConfigError when more is used already than may be."""
-    _check_left(config, before)
+    """
+    The purse of a session that begins now; raises ConfigError when more is used already than may be.
+
+    Limits that were `ordered` raise nothing: the order is followed first, and where it leaves nothing the run pauses.
+    """
+    _check_left(evolve(config, budget=evolve(config.budget, **dict.fromkeys(ordered))), before)
     currency = prices_in(config.resolved).currency
     return Purse(
         Account(caps_of(config.budget), before.amount),
@@ -86,17 +98,39 @@ def open_purse(
     )
 
 
+_WHEN_PAUSED = "pause it and give the limit then: it holds when the run goes on"
+
+
+def with_ordered_limits(
+    config: RunConfig, state: AnyState, waiting: Iterable[Asked], changed: Callable[[Mapping[str, Json]], RunConfig]
+) -> RunConfig:
+    """
+    A run's config with the limits that were ordered while it was at rest: the session counts what they bound.
+
+    `changed` is the config with other settings. An order that cannot be followed is left out here, and refused when it
+    is its turn.
+    """
+    settings: dict[str, Json] = {}
+    for asked in waiting:
+        if asked.order == "budget" and asked.name not in state.steering.orders:
+            with suppress(ConfigError):
+                check_order(asked, state)
+                config = changed({**settings, **asked.settings})
+                settings |= asked.settings
+    return config
+
+
 def change_limits(purse: Purse | None, config: RunConfig, settings: Mapping[str, Json]) -> None:
     """Gives a session limits of a changed config; raises OrderRefused where it did not count what they bound."""
     if purse is None:
         raise OrderRefused(
             "this session was begun without a budget, and so has counted nothing",
-            hint="pause it; `resume` takes a limit",
+            hint=_WHEN_PAUSED,
         )
     if "budget.max_cost" in settings and purse.ledger.caps.cost is None:
         raise OrderRefused(
             "this session was begun without budget.max_cost, and so has counted no money",
-            hint="pause it; `resume` takes a limit",
+            hint=_WHEN_PAUSED,
         )
     given = caps_of(config.budget)
     changed = {name: getattr(given, name) for name in ("cost", "tokens", "calls") if f"budget.max_{name}" in settings}

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from skillopt_es.config import RunConfig, recorded_config
 from skillopt_es.engine.agent_calls import AgentCalls
@@ -28,7 +28,7 @@ from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import Event, RolloutCompleted
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunResumed
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
@@ -48,7 +48,15 @@ from skillopt_es.ports import (
 )
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.inbox import Inbox
-from skillopt_es.sessions.accounts import StartedCalls, change_limits, check_bounded, left_of, open_purse, spent_before
+from skillopt_es.sessions.accounts import (
+    StartedCalls,
+    change_limits,
+    check_bounded,
+    left_of,
+    open_purse,
+    spent_before,
+    with_ordered_limits,
+)
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.opening import OpenData, open_environment, open_executor, open_hands, open_model
@@ -208,9 +216,12 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     """A trainer whose opening events are durable: whatever is paid for belongs to a run that can be resumed."""
     folder = writer.log.path.parent
     started = StartedCalls(folder)
-    purse = _purse(writer, stage, started, session) if stage.pays else None
+    inbox = Inbox(folder, session.clock, session.warn)
+    config = with_ordered_limits(stage.run.config, stage.state, inbox.waiting(), partial(_changed, stage))
+    pays = stage.pays or config.budget != stage.run.config.budget
+    purse = _purse(writer, config, stage, started, session) if pays else None
     async with _shared(stage, folder, session) as shared:
-        bounds = _Bounds(purse, shared, Inbox(folder, session.clock), session)
+        bounds = _Bounds(purse, shared, inbox, session)
         async with _executor(stage, session, bounds) as executor:
             work = _wired(writer, stage, world, session, bounds, executor)
             # Nobody is asked before it is on disk that the run has begun.
@@ -267,11 +278,18 @@ async def _shared(stage: Stage, folder: Path, session: Session) -> AsyncIterator
             await shared.aclose()
 
 
-def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Session) -> Purse:
+def _purse(writer: RunWriter, config: RunConfig, stage: Stage, started: StartedCalls, session: Session) -> Purse:
     """The purse of a session; what the sessions before it have used is no longer in it."""
-    config = stage.run.config
     before = spent_before(config, writer.log, writer.journal, stage.lost)
-    return open_purse(config, before, clock=session.clock, stopping=session.stopping, note=started.note)
+    limits, known = asdict(config.budget), asdict(stage.run.config.budget)
+    return open_purse(
+        config,
+        before,
+        clock=session.clock,
+        stopping=session.stopping,
+        note=started.note,
+        ordered=[name for name in limits if limits[name] != known[name]],
+    )
 
 
 def _wired(
@@ -310,7 +328,7 @@ def _wired(
         stopping=session.stopping,
         reached=bounds.reached,
         orders=bounds.orders,
-        limited=partial(_limited, stage, bounds.own),
+        limited=partial(_limited, stage, bounds.own, world.models),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
@@ -330,11 +348,20 @@ def _comparing(data: OpenData, rollouts: RolloutPorts, evidence: RecordedTexts) 
     )
 
 
-def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) -> None:
+def _limited(stage: Stage, purse: Purse | None, models: Mapping[Role, ChatModel], settings: Mapping[str, Json]) -> None:
     """Gives the session other limits; raises ConfigError for what is none, or cannot be counted."""
-    overrides = {**stage.state.overrides, **settings}
-    config = recorded_config(dict(stage.run.started.config), Path(stage.run.config.folder), overrides)
+    config = _changed(stage, settings)
+    check_bounded(config, models)
     change_limits(purse, config, settings)
+
+
+def _changed(stage: Stage, settings: Mapping[str, Json]) -> RunConfig:
+    """The run's config with other settings; raises ConfigError for what is none."""
+    overrides = dict(stage.state.overrides)
+    for event in stage.opening:
+        if isinstance(event, RunResumed):
+            overrides |= {setting.key: setting.value for setting in event.overrides}
+    return recorded_config(dict(stage.run.started.config), Path(stage.run.config.folder), {**overrides, **settings})
 
 
 def _calls(

@@ -20,9 +20,10 @@ from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, Order
-from skillopt_es.report.html import el, note
+from skillopt_es.report.html import Html, el, note
 from skillopt_es.runs.folders import fork_folder, is_run, is_written
 from skillopt_es.runs.lookup import Kind, seq_of
+from skillopt_es.runs.now import now_of
 from skillopt_es.runs.reading import Reading
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import recorded_settings
@@ -30,10 +31,13 @@ from skillopt_es.ui.safety import Refused, checked_form
 from skillopt_es.ui.shell import Visit, address, link, page, part, problem
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.start_page import checked_part, file_of, settings_of, start_page
-from skillopt_es.ui.starting import Starter
+from skillopt_es.ui.starting import Process, Starter
 
 _WAIT_SECONDS = 2.0
+_DIGITS = 16
 _LIMITS = ("max_calls", "max_tokens", "max_cost", "max_minutes")
+_TOLD_BY_THE_RUN = (None, 0, 3, 130)
+"""How a command ends that is at work, is done, or has paused the run."""
 
 
 class Acts:
@@ -116,10 +120,11 @@ class Acts:
         if process is None:
             raise NotInRun(f"nothing called {name} was begun from here", hint="the list has all runs")
         code = process.ended()
-        if is_run(self.site.directory / name) and (code in (None, 0) or is_written(self.site.directory / name)):
+        if _is_there(self.site.directory / name, process):
             return _to(address("run", name))
         said = el("pre", process.words_said(), class_="payload", tabindex=0, role="group", aria_label="What it said")
-        head = el("h1", f"{name} is being begun" if code is None else f"{name} was not begun")
+        begun = "continued" if process.resumes else "begun"
+        head = el("h1", f"{name} is being {begun}" if code is None else f"{name} was not {begun}")
         more = note("This page goes on by itself.") if code is None else el("p", link("Back to the form", "start"))
         there = link("The run", "run", name) if is_run(self.site.directory / name) else None
         main = part("started", head, said, more, there)
@@ -136,7 +141,14 @@ class Acts:
         if is_written(folder):
             raise Refused(f"{folder.name} is at work already")
         self.starter.resume(folder)
-        return _to(address("run", folder.name))
+        return _to(address("started", folder.name))
+
+    def came_to_nothing(self, folder: Path) -> Html | None:
+        """What a command that was to continue a run said, where it ended with an error; None for any other."""
+        process = self.starter.processes.get(folder.name)
+        if process is None or not process.resumes or process.ended() in _TOLD_BY_THE_RUN or is_written(folder):
+            return None
+        return problem("It could not be continued from here:", el("pre", process.words_said(), class_="payload"))
 
     async def steer(self, request: Request) -> Response:
         """Gives a run an order."""
@@ -151,6 +163,14 @@ class Acts:
         folder = self.site.folder(request.path_params["run"])
         made = await run_in_threadpool(_forked, folder, fields)
         return _to(address("run", made.name))
+
+
+def _is_there(folder: Path, process: Process) -> bool:
+    """Whether the run's own page tells what has become of a command."""
+    code = process.ended()
+    if process.resumes:
+        return code is not None or now_of(folder) is not None
+    return is_run(folder) and (code in (None, 0) or is_written(folder))
 
 
 def _to(path: str) -> Response:
@@ -189,8 +209,12 @@ def _forked(folder: Path, fields: Mapping[str, str]) -> Path:
     """A fork of a run at a moment, by the same function as the command's."""
     kind: Kind | None = next((each for each in get_args(Kind) if each == fields.get("until")), None)
     number = fields.get("number", "").strip()
+    if kind is not None and not (number.isdecimal() and len(number) < _DIGITS):
+        raise Refused(f"the number of the {'event' if kind == 'seq' else kind} is missing", hint="or fork it from now")
+    if kind is None and number:
+        raise Refused(f"{number} of what?", hint="choose step, epoch or event, or leave the number empty")
     with Reading.of(folder) as reading:
-        if kind is None or not number.isdecimal():
+        if kind is None:
             if reading.problem is not None:
                 raise reading.problem
             kind, seq = "seq", reading.head().seq

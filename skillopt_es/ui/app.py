@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -37,6 +37,7 @@ from skillopt_es.report.page import headlines_of
 from skillopt_es.report.scores import scores_section
 from skillopt_es.report.settings import config_section, environment_section
 from skillopt_es.runs.folders import writer_words
+from skillopt_es.runs.inbox import Inbox
 from skillopt_es.runs.now import now_of
 from skillopt_es.runs.overview import SESSIONS
 from skillopt_es.runs.reading import Reading
@@ -143,7 +144,7 @@ class Pages:
         assert isinstance(error, SkillOptError)
         status = 404 if isinstance(error, RunNotFound | NotInRun) else 403 if isinstance(error, Refused) else 400
         hint = note(error.hint) if error.hint else None
-        back = el("p", link("All runs"))
+        back = el("p", *_back(request), link("All runs"), class_="links")
         head = el("h1", "That did not work")
         return page("Not done", head, problem(prose(str(error))), hint, back, visit=self.visit(request), status=status)
 
@@ -165,10 +166,11 @@ class Pages:
         facts = self.facts(request, "glance")
         with Reading.of(folder) as reading:
             latest = list(reading.read(after=max(0, facts.read - LATEST), until=facts.read))
-        steering = steering_section(facts, self.visit(request), request.query_params.get("said", ""))
+        said, not_followed = request.query_params.get("said", ""), Inbox(folder).not_followed()
+        steering = steering_section(facts, self.visit(request), said, not_followed)
         watched, told = (steering, latest_part(latest)), steps_part(facts)
         main = (
-            part("head", run_head(facts, writer_words(folder))),
+            part("head", run_head(facts, writer_words(folder)), self.acts.came_to_nothing(folder)),
             answer_part(facts, folder),
             now_part(facts, now_of(folder)),
             curve_part(facts),
@@ -296,6 +298,15 @@ class Pages:
         last = request.headers.get("last-event-id")
         after = _number(last, _number(request.query_params.get("after"), 0))
         return _streamed(lambda: run_stream(folder, after))
+
+
+def _back(request: Request) -> Iterator[Child]:
+    """The page with the form that did not work; what was filled in is a step back in the browser."""
+    run = request.path_params.get("run")
+    if request.method == "POST" and run is not None:
+        yield link(f"Back to {run}", "run", run)
+    elif request.method == "POST":
+        yield link("Back to the form", "start")
 
 
 def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:

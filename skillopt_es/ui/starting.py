@@ -40,6 +40,8 @@ class Process:
     child: subprocess.Popen[bytes]
     said: int
     """A file that has no name any more: it is gone with the page."""
+    resumes: bool = False
+    """Whether it goes on with a run that there was."""
 
     def ended(self) -> int | None:
         """Its exit code; None while it works."""
@@ -105,12 +107,12 @@ class Starter:
 
     def resume(self, folder: Path) -> Process:
         """Goes on with a run, in a process of its own."""
-        return self._begun(folder.name, ("resume", *self._where(), "--quiet", "--", folder.name))
+        return self._begun(folder.name, ("resume", *self._where(), "--quiet", "--", folder.name), resumes=True)
 
     def _where(self) -> tuple[str, ...]:
         return (f"--dir={self.directory}",)
 
-    def _begun(self, name: str, words: Sequence[str]) -> Process:
+    def _begun(self, name: str, words: Sequence[str], *, resumes: bool = False) -> Process:
         before = self.processes.get(name)
         if before is not None and before.ended() is None:
             raise Refused(f"{name} is at work already")
@@ -123,7 +125,7 @@ class Starter:
             stderr=subprocess.STDOUT,
             start_new_session=os.name == "posix",  # Ctrl-C ends the page, not the runs
         )
-        process = Process(name, tuple(words), child, said)
+        process = Process(name, tuple(words), child, said, resumes)
         self.processes[name] = process
         return process
 

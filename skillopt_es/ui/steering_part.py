@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from skillopt_es.engine.programs import program_of
 from skillopt_es.events.values import Order
@@ -32,9 +32,10 @@ _RETRACTED = (
 _LIMITS = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "money", "max_minutes": "minutes"}
 
 
-def steering_section(facts: Facts, visit: Visit, said: str) -> Html | None:
-    """What has been ordered so far, and the forms; nothing where there is neither."""
+def steering_section(facts: Facts, visit: Visit, said: str, not_followed: Iterable[str] = ()) -> Html | None:
+    """What has been ordered, also what waits or was refused, and the forms; nothing where there is neither."""
     given = [el("li", in_words(event)) for event in facts.summary.steered]
+    given += [el("li", words, class_="waits") for words in not_followed]
     forms = list(_forms(facts, visit)) if visit.may_act and facts.started is not None else []
     if not (given or forms):
         return None

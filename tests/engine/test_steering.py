@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
 from attrs import define, field
 from attrs import evolve as replace
 from support.audits import regated
-from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
+from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.tamper import rewritten, seqs_of
 
 from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.check import check
 from skillopt_es.engine.steering import LIMITS, Asked, OrderRefused, check_order, event_of
 from skillopt_es.engine.tasks import Task
+from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -215,6 +218,44 @@ def test_a_session_that_counted_nothing_refuses_a_budget(tmp_path: Path) -> None
     assert "without a budget" in refused.read_text()
 
 
+@pytest.mark.parametrize("most", [40, 60])
+def test_a_budget_that_was_ordered_at_rest_holds_when_the_run_goes_on(tmp_path: Path, most: int) -> None:
+    """Also where it had none before, and where it is used up already: nothing more is asked than it allows."""
+    folder = _paused(tmp_path)
+    before = _calls(folder)
+    leave(folder, "budget", by="anna", why="it costs", settings={"budget.max_calls": most})
+    state = asyncio.run(resume(folder, ScriptedWorld().session()))
+    assert state.status == "paused"
+    assert state.paused is not None
+    assert state.paused.key == "budget.max_calls"
+    assert state.overrides == {"budget.max_calls": most}
+    assert 40 < before <= _calls(folder) <= max(before, most)
+    assert derives(folder)
+
+
+def test_more_minutes_that_were_ordered_at_rest_let_a_run_go_on(tmp_path: Path) -> None:
+    """The limit that it has passed is no longer the one that holds."""
+    folder = tmp_path / "run"
+    clock, now = count(step=30.0), (NOON + timedelta(minutes=30 * each) for each in count())
+    session = replace(ScriptedWorld().session(), clock=lambda: next(clock), now=lambda: next(now))
+    chosen = config(tmp_path, ["budget.max_minutes=20", *SHORT])
+    assert asyncio.run(start(chosen, folder, session)).status == "paused"
+    with pytest.raises(ConfigError, match="minutes taken"):
+        asyncio.run(resume(folder, ScriptedWorld().session()))
+    leave(folder, "budget", by="anna", why="it learns", settings={"budget.max_minutes": 100_000})
+    assert asyncio.run(resume(folder, ScriptedWorld().session())).status == "completed"
+
+
+def test_who_trains_a_run_is_told_of_an_order_that_was_refused(tmp_path: Path) -> None:
+    """Whoever gave it may be gone."""
+    told: list[str] = []
+    folder = _paused(tmp_path)
+    leave(folder, "pin", by="anna", why="x", text="no such\nline")
+    asyncio.run(resume(folder, ScriptedWorld().session(warn=told.append)))
+    [said] = [words for words in told if "refused" in words]
+    assert said.startswith("pin (no such line), ordered by anna, was refused: the current skill has no such line")
+
+
 def test_a_run_at_rest_follows_its_orders_when_it_is_resumed(tmp_path: Path) -> None:
     """First of all, each once: also one that was in the log already when its writer was killed."""
     folder = tmp_path / "run"
@@ -294,6 +335,11 @@ def _paused(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     trained(folder, Person(folder, after_step(2), "pause"))
     return folder
+
+
+def _calls(folder: Path) -> int:
+    with EventLog.open(folder) as log:
+        return len(Journal(log.reader))
 
 
 def _line(state: AnyState) -> str:

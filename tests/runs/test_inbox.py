@@ -34,6 +34,23 @@ def test_a_refusal_is_told_once_with_its_reason(tmp_path: Path) -> None:
     assert inbox.outcome(asked.name) == ""
 
 
+def test_orders_that_nobody_followed_are_told_in_words(tmp_path: Path) -> None:
+    """What waits, and what was refused as long as nobody who asked has been told."""
+    inbox = Inbox(tmp_path)
+    assert list(inbox.not_followed()) == []
+    pin = leave(tmp_path, "pin", by="anna", why="x", text="- one\n\x1b[31m")
+    leave(tmp_path, "budget", by="ben", why="x", settings={"budget.max_calls": 7})
+    inbox.refused(pin.name, "no such line")
+    (tmp_path / INBOX / "nonsense.json").write_text("[]")
+    assert list(inbox.not_followed()) == [
+        "pin (- one \x1b[31m), ordered by anna, was refused: no such line",
+        "budget (max_calls 7), ordered by ben, waits",
+        "an order waits",
+    ]
+    inbox.outcome(pin.name)
+    assert not any("refused" in words for words in inbox.not_followed())
+
+
 def test_a_reason_that_is_being_written_is_not_told_yet(tmp_path: Path) -> None:
     """Only when the order is gone its reason is whole."""
     inbox, asked = Inbox(tmp_path), leave(tmp_path, "pin", by="anna", why="x", text="- one")

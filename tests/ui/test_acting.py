@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from support.scripted import ScriptedWorld, config
 from skillopt_es.runs.inbox import Inbox
 from skillopt_es.sessions.session import resume, start
 from skillopt_es.ui import starting
+from skillopt_es.ui.acting import Acts
+from skillopt_es.ui.site import Site
 from skillopt_es.ui.start_page import keys, settings_of
 from skillopt_es.ui.starting import Starter
 
@@ -91,6 +94,11 @@ def test_a_fork_is_made_by_the_command_s_own_function(there: Asking) -> None:
     assert answer.headers.get("location") == "/run/other"
     assert "A fork of" in there.get("/run/other").text
     assert there.post("/run/run/fork", {"name": "../out"}).status_code == 400
+    for moment in ({"until": "step", "number": ""}, {"until": "epoch", "number": "two"}, {"until": "", "number": "2"}):
+        answer = there.post("/run/run/fork", {**moment, "name": "not-from-now"})
+        assert answer.status_code == 403
+        assert 'href="/run/run"' in answer.text
+        assert not (there.directory / "not-from-now").exists()
     assert there.post("/run/run/fork", {"until": "step", "number": "99"}).status_code == 404
 
 
@@ -131,6 +139,31 @@ def test_a_run_is_begun_by_the_command_with_a_word_for_each_argument(there: Aski
     assert begun == [["run", "--demo=demo", *settings, place, "--run=mine", "--quiet"]]
     there.post("/run/run/resume", {})
     assert begun[-1] == ["resume", place, "--quiet", "--", "run"]
+
+
+def test_why_a_run_was_not_continued_stands_on_its_page(there: Asking, begun: list[Sequence[str]]) -> None:
+    """The command has said it to nobody else."""
+    assert there.post("/run/run/resume", {}).headers["location"] == "/started/run"
+    folder, site = there.directory / "run", Site(there.directory, there.rules)
+    acts = Acts(site, lambda request: site.visit(signed_in=True))
+    assert acts.came_to_nothing(folder) is None
+    process = acts.starter.resume(folder)
+    os.write(process.said, b"<b>the key is not set</b>")
+    assert "could not be continued" in str(acts.came_to_nothing(folder))
+    assert "&lt;b&gt;the key is not set" in str(acts.came_to_nothing(folder))
+    assert len(begun) == 2
+
+
+def test_orders_that_wait_or_were_refused_stand_on_the_page(there: Asking) -> None:
+    """For everybody, not only for whoever gave them."""
+    there.post("/run/run/steer", {"order": "hint", "text": "<b>ferns</b>", "why": "seen it", "by": "anna"})
+    budget = {"order": "budget", "max_calls": "0.5e", "why": "x"}
+    assert there.post("/run/run/steer", budget).status_code == 403
+    assert "hint (&lt;b&gt;ferns&lt;/b&gt;), ordered by anna, waits" in there.get("/run/run").text
+    inbox = Inbox(there.directory / "run")
+    inbox.refused(inbox.waiting()[0].name, "<i>no</i>")
+    assert "ordered by anna, was refused: &lt;i&gt;no&lt;/i&gt;" in there.get("/run/run").text
+    assert there.post("/run/run/steer", {"order": "budget", "max_minutes": "inf", "why": "x"}).status_code == 400
 
 
 @pytest.mark.parametrize(
