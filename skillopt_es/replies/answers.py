@@ -25,6 +25,7 @@ from skillopt_es.replies.parts import (
     object_of,
     proposed_from,
     read_envelope,
+    read_listed,
     says_something,
     text_in,
 )
@@ -158,19 +159,17 @@ def _edit(
 
 def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: PatchSource) -> MergeReply | Unusable:
     """A merger's reply; `inputs` are the proposed edits under the labels that the prompt gave them."""
-    found = read_object(text)
-    if isinstance(found, Unusable):
-        return found
-    rows = found.get("edits")
-    if not isinstance(rows, list):
-        return Unusable("`edits` must be a list")
+    reply = read_listed(text, "edits")
+    if isinstance(reply, Unusable):
+        return reply
+    rows = reply.rows
     if len(rows) > 2 * len(inputs):  # each may name all of them as its origins: without a limit that is a square
         return Unusable(f"`edits` has {len(rows)} edits, but only {len(inputs)} were proposed: merge them into fewer")
     useful = _useful(rows)
     if rows and not useful:
         return Unusable("none of the `edits` would change anything")
     edits = merged_from(useful, merge, inputs, source, _edit)
-    return edits if isinstance(edits, Unusable) else MergeReply(edits=edits, reasoning=text_in(found, "reasoning"))
+    return edits if isinstance(edits, Unusable) else MergeReply(edits=edits, reasoning=reply.reasoning)
 
 
 def read_ranking(text: str, *, pool: int, budget: int) -> RankingReply | Unusable:

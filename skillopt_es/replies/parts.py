@@ -146,6 +146,25 @@ class PatchEnvelope:
     notes: tuple[str, ...]
 
 
+@frozen
+class ListedReply:
+    """A reply whose proposals stand in one list, still as they came."""
+
+    rows: tuple[Json, ...]
+    reasoning: str
+
+
+def read_listed(text: str, key: str) -> ListedReply | Unusable:
+    """The reply whose proposals stand in the list `key`, with nothing around it."""
+    found = read_object(text)
+    if isinstance(found, Unusable):
+        return found
+    rows = found.get(key)
+    if not isinstance(rows, list):
+        return Unusable(f"`{key}` must be a list")
+    return ListedReply(tuple(rows), text_in(found, "reasoning"))
+
+
 def read_envelope(text: str, key: str, *, support: int, most_notes: int) -> PatchEnvelope | Unusable:
     """The reply whose proposals stand in the list `key`; notes are read, and may come alone, if asked for."""
     found = read_object(text)

@@ -8,8 +8,8 @@ from typing import cast
 
 from skillopt_es.events.values import Edit, EditOp, Json, PatchSource, SkillTree
 from skillopt_es.replies.answers import PatchReply
-from skillopt_es.replies.json_reader import Unusable, read_object
-from skillopt_es.replies.parts import STRING, list_of, object_of, says_something, text_in
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.parts import STRING, list_of, object_of, read_listed, says_something, text_in
 from skillopt_es.skill.folders import SKILL_FILE, ids_of, main_file
 from skillopt_es.skill.frontmatter import LONGEST_DESCRIPTION, LONGEST_NAME, with_head
 from skillopt_es.skill.rewriting import frontmatter
@@ -57,15 +57,12 @@ def read_skill_edits(
     text: str, *, patch: str, kind: PatchSource, support: int, most: int, viewed: Sequence[str], tree: SkillTree
 ) -> PatchReply | Unusable:
     """Edits for the skills that were open, new skills, and new descriptions; at most so many."""
-    found = read_object(text)
-    if isinstance(found, Unusable):
-        return found
-    rows = found.get("edits")
-    if not isinstance(rows, list):
-        return Unusable("`edits` must be a list")
+    reply = read_listed(text, "edits")
+    if isinstance(reply, Unusable):
+        return reply
     edits: list[Edit] = []
     wrong: list[Unusable] = []
-    for row in rows:
+    for row in reply.rows:
         if not isinstance(row, dict):
             return Unusable("each edit must be an object with `op`, `skill` and `content`")
         edit = _edit(row, viewed, tree)
@@ -89,7 +86,7 @@ def read_skill_edits(
     # One that cannot be meant takes no other with it.
     if wrong and not edits:
         return wrong[0]
-    return PatchReply(edits=tuple(edits[:most]), patterns=(), reasoning=text_in(found, "reasoning"), notes=())
+    return PatchReply(edits=tuple(edits[:most]), patterns=(), reasoning=reply.reasoning, notes=())
 
 
 _Made = tuple[EditOp, str, str]
@@ -140,16 +137,13 @@ def read_skill_changes(
     text: str, *, patch: str, most: int, tree: SkillTree, gone: Mapping[str, Mapping[str, str]]
 ) -> PatchReply | Unusable:
     """Changes of the whole folder, each as the edits that it is made of; `gone` are the files of retired skills."""
-    found = read_object(text)
-    if isinstance(found, Unusable):
-        return found
-    rows = found.get("changes")
-    if not isinstance(rows, list):
-        return Unusable("`changes` must be a list")
+    reply = read_listed(text, "changes")
+    if isinstance(reply, Unusable):
+        return reply
     edits: list[Edit] = []
     wrong: list[Unusable] = []
     number = 0
-    for row in rows:
+    for row in reply.rows:
         if not isinstance(row, dict):
             return Unusable("each change must be an object with `kind`, `skills` and `into`")
         made = _change(row, tree, gone)
@@ -175,7 +169,7 @@ def read_skill_changes(
             )
     if wrong and not edits:
         return wrong[0]
-    return PatchReply(edits=tuple(edits), patterns=(), reasoning=text_in(found, "reasoning"), notes=())
+    return PatchReply(edits=tuple(edits), patterns=(), reasoning=reply.reasoning, notes=())
 
 
 _Part = tuple[EditOp, str, str, str]

@@ -7,7 +7,7 @@ from typing import cast, get_args
 
 from skillopt_es.events.values import Json, PatchSource, Priority, Suggestion, SuggestionKind
 from skillopt_es.replies.answers import MergeReply, PatchReply
-from skillopt_es.replies.json_reader import Unusable, read_object
+from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.parts import (
     FAILURES,
     INTEGER,
@@ -18,6 +18,7 @@ from skillopt_es.replies.parts import (
     object_of,
     proposed_from,
     read_envelope,
+    read_listed,
     says_something,
     text_in,
 )
@@ -43,23 +44,17 @@ def read_merged_suggestions(
     text: str, *, merge: str, inputs: Mapping[str, Suggestion], source: PatchSource
 ) -> MergeReply | Unusable:
     """A merger's reply; `inputs` are the suggestions under the labels that the prompt gave them."""
-    found = read_object(text)
-    if isinstance(found, Unusable):
-        return found
-    rows = found.get("revise_suggestions")
-    if not isinstance(rows, list):
-        return Unusable("`revise_suggestions` must be a list")
+    reply = read_listed(text, "revise_suggestions")
+    if isinstance(reply, Unusable):
+        return reply
+    rows = reply.rows
     if len(rows) > 2 * len(inputs):
         return Unusable(f"{len(rows)} suggestions are too many, only {len(inputs)} were made: merge them into fewer")
     useful = _useful(rows)
     if rows and not useful:
         return Unusable("none of the `revise_suggestions` says what to do")
     merged = merged_from(useful, merge, inputs, source, _suggestion)
-    return (
-        merged
-        if isinstance(merged, Unusable)
-        else MergeReply(suggestions=merged, reasoning=text_in(found, "reasoning"))
-    )
+    return merged if isinstance(merged, Unusable) else MergeReply(suggestions=merged, reasoning=reply.reasoning)
 
 
 def _useful(rows: Sequence[Json]) -> list[Json]:
