@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.presenting.documents import plain, result_json, use_json
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import change
-from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
+from skillopt_es.presenting.words import fate_words, names, proposal_words, short, source_words, unsaid_words
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import effect_words, note_fates
 from skillopt_es.projections.state import proposals_in
@@ -81,7 +81,9 @@ def _trajectories(chain: Chain) -> Iterator[str]:
     yield f"trajectories, grouped by event {chain.groups.seq}"
     groups = chain.groups.event.groups
     for group in groups[:_MOST]:
-        what = f"{counted(len(group.items), group.kind)}: {names(group.items)}" if group.items else "the whole folder"
+        what = (
+            f"{source_words(group.kind, len(group.items))}: {names(group.items)}" if group.items else "the whole folder"
+        )
         opened = f" (opened {', '.join(group.viewed)})" if group.viewed else ""
         yield f"  {group.id}  {what}{opened}"
     if len(groups) > _MOST:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
@@ -49,11 +50,23 @@ from skillopt_es.events.catalog import (
     TriesPlanned,
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
-from skillopt_es.events.values import DRAWS_ONCE, EVEN, Failed, GateVerdict, Measured, Order, Outcome, Rewrite, Score
+from skillopt_es.events.values import (
+    DRAWS_ONCE,
+    EVEN,
+    Failed,
+    GateVerdict,
+    Measured,
+    Order,
+    Outcome,
+    PatchSource,
+    Rewrite,
+    Score,
+)
 from skillopt_es.gate.comparing import REASONS
 from skillopt_es.presenting.certificates import wager_words
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
+from skillopt_es.presenting.words import source_words
 from skillopt_es.skill.alignment import lines_of
 
 _CONTENT = 80  # of a text that a model wrote, in a line that is about something else
@@ -155,14 +168,13 @@ def _score(score: Score) -> str:
 
 
 def _minibatches(event: MinibatchesPlanned) -> str:
-    failures = [group for group in event.groups if group.kind == "failure"]
-    items = counted(sum(len(group.items) for group in failures), "item")
-    examples = sum(len(group.items) for group in event.groups if group.kind == "examples")
-    others = sum(group.kind == "success" for group in event.groups)
-    asked = f"{counted(len(failures), 'group')} of failures ({items}), {others} of successes"
-    shown = [counted(examples, "worked example")] if examples else []
-    told = [asked] if failures or not examples else []
-    return f"step {event.step}: {', '.join([*told, *shown])}"
+    of = {kind: [group for group in event.groups if group.kind == kind] for kind in get_args(PatchSource)}
+    items = {kind: sum(len(group.items) for group in groups) for kind, groups in of.items()}
+    asked = f"{counted(len(of['failure']), 'group')} of failures ({counted(items['failure'], 'item')}), "
+    asked += f"{len(of['success'])} of successes"
+    unasked = [source_words(kind, items[kind]) for kind in ("examples", "pruning") if of[kind]]
+    told = [asked] if of["failure"] or of["success"] or not unasked else []
+    return f"step {event.step}: {', '.join([*told, *unasked])}"
 
 
 def _patch(event: PatchProposed) -> str:

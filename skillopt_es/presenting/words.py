@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
-from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, Proposal, SkillTree
+from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, PatchSource, Proposal, SkillTree
 from skillopt_es.projections.fates import earned
 from skillopt_es.projections.seal import Looks
 from skillopt_es.skill.folders import ids_of
@@ -48,6 +48,19 @@ def names(items: Sequence[str], most: int = _MOST_NAMES) -> str:
     """The first few names, and how many more there are."""
     shown = ", ".join(items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+_SOURCES: Mapping[PatchSource, str] = {
+    "failure": "failure",
+    "success": "success",
+    "examples": "worked example",
+    "pruning": "line-removal task",
+}
+
+
+def source_words(source: PatchSource, number: int) -> str:
+    """What proposals come from: 2 failures, 6 worked examples."""
+    return counted(number, _SOURCES[source])
 
 
 def credit_words(credit: Credit) -> str:

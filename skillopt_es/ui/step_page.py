@@ -9,7 +9,7 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.presenting.event_lines import in_words
-from skillopt_es.presenting.words import fate_words, proposal_words, short, unsaid_words
+from skillopt_es.presenting.words import fate_words, proposal_words, short, source_words, unsaid_words
 from skillopt_es.projections.chains import Chain, Seen
 from skillopt_es.projections.fates import fates_of, note_fates
 from skillopt_es.projections.state import proposals_in
@@ -84,7 +84,7 @@ def _made(facts: Facts, chain: Chain, name: str, made: Seen[PatchProposed] | See
     head: list[Child] = [el("b", name.rpartition("/")[2])]
     if isinstance(event, PatchProposed):
         came = counted(len(proposals), "proposal") if proposals else event.result.replace("_", " ")
-        head.append(el("span", f"{came} from {counted(len(event.items), event.kind)}"))
+        head.append(el("span", f"{came} from {source_words(event.kind, len(event.items))}"))
         said.append(el("p", "Saw ", items_links(facts.name, event.items)))
         if event.note:
             said.append(note(event.note))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from skillopt_es.events.catalog import SealedTestOpened
-from skillopt_es.events.values import Draft, Edit, Proposal, Suggestion
-from skillopt_es.presenting.words import looks_words, names, proposal_words, short, unsaid_words
+from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
+from skillopt_es.presenting.words import looks_words, names, proposal_words, short, source_words, unsaid_words
 from skillopt_es.projections.seal import Looks
 
 
@@ -47,3 +49,22 @@ def test_merges_that_do_not_say_are_counted() -> None:
     """One note for all."""
     assert unsaid_words(1).startswith("The merge did not say")
     assert unsaid_words(3).startswith("3 merges")
+
+
+@pytest.mark.parametrize(
+    ("source", "one", "many"),
+    [
+        ("failure", "1 failure", "2 failures"),
+        ("success", "1 success", "2 successes"),
+        ("examples", "1 worked example", "2 worked examples"),
+        ("pruning", "1 line-removal task", "2 line-removal tasks"),
+    ],
+)
+def test_what_proposals_come_from_is_counted(source: PatchSource, one: str, many: str) -> None:
+    """The words of the log are not always nouns."""
+    assert (source_words(source, 1), source_words(source, 2)) == (one, many)
+
+
+def test_every_source_has_its_words() -> None:
+    """One that the catalogue gets later, too."""
+    assert all(source_words(source, 1) for source in get_args(PatchSource))
