@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import config
 from support.scripted_modes import MODES, SKILL, rewriting_reply, rewriting_world
 
@@ -52,7 +53,7 @@ def test_a_version_has_the_prompts_of_those_before_it() -> None:
     assert system_prompt("rewrite_skill", 2) != system_prompt("rewrite_skill", 1)
 
 
-@pytest.mark.parametrize("version", DIGESTS)
+@parametrized("version", DIGESTS, by_default=2)
 def test_a_run_keeps_the_prompts_that_it_began_with(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

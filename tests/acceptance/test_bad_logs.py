@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.in_process import Cli, Done, called
+from support.params import parametrized
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import cut_off, seqs_of
 
@@ -158,7 +159,7 @@ def assert_one_sentence(done: Done, command: str) -> None:
     assert len(done.err.splitlines()) <= 2, f"{command}: {done.err}"
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@parametrized("name", DAMAGES, by_default=8)
 def test_a_damaged_log_is_named_and_read_as_far_as_it_goes(name: str, whole: Path, tmp_path: Path, cli: Cli) -> None:
     """By each command, in one sentence; those that can still show something do."""
     damage, said, shown = DAMAGES[name]

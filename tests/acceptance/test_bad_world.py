@@ -18,6 +18,7 @@ from attrs import evolve
 from support.desk import Desk, Done
 from support.logs import call_slots, events_of
 from support.model_server import Answer
+from support.params import parametrized
 from support.project import (
     KEY,
     KEY_NAME,
@@ -103,7 +104,7 @@ OUTAGES: dict[str, tuple[Change, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSALS)
+@parametrized("name", REFUSALS, by_default=3)
 def test_an_endpoint_that_refuses_stops_the_run(
     desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path, name: str
 ) -> None:
@@ -453,8 +454,8 @@ def test_a_folder_in_the_place_of_a_result_is_named(desk: Desk, project: Project
     assert (run / "best" / "SKILL.md").exists()
 
 
-UNREAD = ["2>&1 | head -1", "2>/dev/full"]
-UNREAD_TOO = ["--json 2>/dev/null | true", "2>&- >&-"]
+UNREAD = ["2>&1 | head -1"]
+UNREAD_TOO = ["2>/dev/full", "--json 2>/dev/null | true", "2>&- >&-"]
 
 
 @pytest.mark.parametrize("way", [*UNREAD, *(pytest.param(way, marks=pytest.mark.slow) for way in UNREAD_TOO)])

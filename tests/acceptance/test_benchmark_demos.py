@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support import make_docvqa_demo, make_livemath_demo, make_officeqa_demo, make_searchqa_demo
 from support.command import command
+from support.params import parametrized
 
 from skillopt_es.adapters.models.simulated.sight import text_on
 from skillopt_es.config.layers import demo_config, demos
@@ -25,7 +26,7 @@ def test_every_benchmark_with_a_demo_is_tested() -> None:
     assert demos() == ("demo", *sorted([*MAKERS, "alfworld", "skills", "spreadsheetbench"]))
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@parametrized("name", MAKERS, by_default=1)
 def test_a_demo_trains_to_a_better_skill(tmp_path: Path, name: str) -> None:
     """Its score rises far, every decision follows from the evidence, and the run says what it is."""
     done = command("run", "--demo", name, "--run", "one", "--json", cwd=tmp_path)

@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from support.desk import Desk
 from support.logs import events_of
 from support.model_server import Answer
+from support.params import parametrized
 from support.project import Endpoint, Project, files_of
 
 from skillopt_es.adapters.models.simulated.optimizer import advise
@@ -170,7 +171,7 @@ def test_a_useless_reply_is_a_fact_of_the_log(
     assert (project.run_folder() / "best" / "SKILL.md").read_bytes() == project.skill
 
 
-@pytest.mark.parametrize("replies", parts(USABLE, 5), ids=" ".join)
+@parametrized("replies", parts(USABLE, 5), ids=" ".join, by_default=2)
 def test_a_strange_reply_does_no_harm(
     desk: Desk, endpoint: Endpoint, project: Project, replies: dict[str, Reply]
 ) -> None:
@@ -184,7 +185,9 @@ def test_a_strange_reply_does_no_harm(
     assert_regions_whole((project.run_folder() / "best" / "SKILL.md").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("content", ["x", "\x00", f"{SLOW[1]}\n# Injected\n{SLOW[0]}", "so " * 50_000, ["do"], " \n"])
+@parametrized(
+    "content", ["x", "\x00", f"{SLOW[1]}\n# Injected\n{SLOW[0]}", "so " * 50_000, ["do"], " \n"], by_default=2
+)
 def test_strange_advice_does_no_harm(desk: Desk, endpoint: Endpoint, project: Project, content: Any) -> None:
     """It becomes guidance inside its own region, or is told to be unusable."""
     project.set(env={"limit": 4}, train={"batch_size": 4})
@@ -193,7 +196,7 @@ def test_strange_advice_does_no_harm(desk: Desk, endpoint: Endpoint, project: Pr
     assert_regions_whole((project.run_folder() / "best" / "SKILL.md").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("indices", [[True, False], [10**30, -1, 0.0, "0", None, [0], {}], "0", []])
+@parametrized("indices", [[True, False], [10**30, -1, 0.0, "0", None, [0], {}], "0", []], by_default=2)
 def test_a_strange_ranking_chooses_nothing(desk: Desk, endpoint: Endpoint, project: Project, indices: Any) -> None:
     """True is not 1: without a valid index the first edits are taken, and the event says that it was so."""
     project.set(env={"limit": 8}, train={"num_epochs": 1}, optimizer={"learning_rate": 1})

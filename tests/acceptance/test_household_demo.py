@@ -23,6 +23,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, Done]:
     return desk, desk.run("run", str(CONFIG), "--run", "house", "--json", "--quiet")
 
 
+@pytest.mark.slow
 def test_the_household_demo_makes_the_skill_better(trained: tuple[Desk, Done]) -> None:
     """Validation rises step by step, and the tests, of which hardly any was solved, are solved at the end."""
     desk, done = trained
@@ -39,6 +40,7 @@ def test_the_household_demo_makes_the_skill_better(trained: tuple[Desk, Done]) -
     assert any(event.verdict.action == "reject" for event in gates)
 
 
+@pytest.mark.slow
 def test_every_type_of_task_is_tried_and_learned(trained: tuple[Desk, Done]) -> None:
     """The best skill solves tests of all six types, most of which take many turns."""
     desk, _ = trained
@@ -48,6 +50,7 @@ def test_every_type_of_task_is_tried_and_learned(trained: tuple[Desk, Done]) -> 
     assert max(row.turns for row in best) > 5
 
 
+@pytest.mark.slow
 def test_its_decisions_can_be_derived_again(trained: tuple[Desk, Done]) -> None:
     """`replay --check` agrees with the log."""
     desk, _ = trained

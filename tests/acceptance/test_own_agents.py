@@ -20,6 +20,7 @@ from support.agent_page import RULE, fragments, teacher, write_page
 from support.desk import Desk
 from support.logs import events_of
 from support.model_server import Answer, ModelServer
+from support.params import parametrized
 from support.project import told
 from support.ready import PATIENCE
 
@@ -84,7 +85,7 @@ def settings(way: str, port: Callable[[], int]) -> list[str]:
     return [f"--set=model.{key}={value}" for key, value in said.items()]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@parametrized("way", WAYS, by_default=2)
 def test_an_agent_of_the_page_gets_to_a_trained_skill(way: str, page: Desk, port: Callable[[], int]) -> None:
     """Two commands and no name of a model; what it did is what the optimizer is shown."""
     if WAYS[way] and shutil.which(WAYS[way]) is None:
@@ -243,7 +244,7 @@ def behind(tmp_path: Path, models: Models) -> Desk:
 KEY = "sk-of-the-provider-0123456789abcdef"
 
 
-@pytest.mark.parametrize("caller", ["caller.js", "caller.py"])
+@parametrized("caller", ["caller.js", "caller.py"], by_default=1)
 def test_a_caller_of_the_page_gets_to_a_trained_skill(caller: str, behind: Desk, models: Models) -> None:
     """Its model sees the provider's key, it does not; each of its calls is in the journal, with its tokens."""
     if caller.endswith(".js") and shutil.which("node") is None:

@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve
 from support.desk import Desk
 from support.model_server import Answer
+from support.params import parametrized
 from support.project import KEY_NAME, Change, Endpoint, Project, unchanged
 
 from skillopt_es.adapters.models.redaction import REDACTED
@@ -74,7 +75,7 @@ def assert_nowhere(run: Path, *printed: str) -> None:
             assert form.encode() not in content
 
 
-@pytest.mark.parametrize("way", WAYS)
+@parametrized("way", WAYS, by_default=4)
 def test_the_key_is_nowhere(desk: Desk, endpoint: Endpoint, project: Project, way: str) -> None:
     """Not in the run's files, its texts, what is printed, nor on the command line of the process."""
     endpoint.change = WAYS[way]

@@ -91,6 +91,7 @@ def test_ctrl_c_pauses_every_run(desk: Desk, offline: Project) -> None:
     assert_finished_once(offline, 3)
 
 
+@pytest.mark.slow
 def test_a_shared_budget_holds_over_all_runs(desk: Desk, offline: Project) -> None:
     """With exit code 3 and the key; with a higher limit the same command goes on, and every call is counted once."""
     write(offline, seeds=2, at_once=2, limits={"simulated": {"max_calls": 60}})

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 from support.tamper import cut_off, other_verdict, rewritten, seqs_of
 
@@ -72,7 +73,7 @@ def test_the_demo_follows(demo_run: Path) -> None:
     assert report.decisions + report.rollouts + 1 == report.events == len(events_of(demo_run))
 
 
-@pytest.mark.parametrize(
+@parametrized(
     "overrides",
     [
         (),
@@ -84,6 +85,7 @@ def test_the_demo_follows(demo_run: Path) -> None:
         ("optimizer.use_slow_update=false", "evaluation.eval_test=false"),
     ],
     ids=",".join,
+    by_default=4,
 )
 def test_runs_of_any_config_follow(overrides: tuple[str, ...], tmp_path: Path) -> None:
     """What the run decided is what the check decides."""
@@ -258,7 +260,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(tmp_path_factory.mktemp("small"), world, "train.num_epochs=2", "train.batch_size=3")
 
 
-@pytest.mark.parametrize("lie", LIES)
+@parametrized("lie", LIES, by_default=8)
 def test_a_changed_event_is_named(lie: str, demo_run: Path, small: Path, tmp_path: Path) -> None:
     """By its number, its type and the field that does not follow; in the small run, where it has such an event."""
     kind, change, field = LIES[lie]
@@ -271,7 +273,7 @@ def test_a_changed_event_is_named(lie: str, demo_run: Path, small: Path, tmp_pat
     assert report.events == seq - 1
 
 
-@pytest.mark.parametrize("lie", LIES)
+@parametrized("lie", LIES, by_default=8)
 def test_what_follows_a_difference_is_derived_from_what_is_recorded(lie: str, small: Path, tmp_path: Path) -> None:
     """The walk goes on; what comes out differently after the first is called a follow-up."""
     kind, change, _ = LIES[lie]

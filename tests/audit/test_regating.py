@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.audits import regated
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.scripted_modes import MODES, rewriting_world
 
@@ -96,7 +97,7 @@ def test_the_recorded_rule_changes_nothing(
     assert_as_recorded(trained(folder, *rule, f"train.seed={seed}", f"train.batch_size={size}"))
 
 
-@pytest.mark.parametrize("rule", RULES)
+@parametrized("rule", RULES, by_default=4)
 def test_each_recorded_rule_changes_nothing(tmp_path: Path, rule: tuple[str, ...]) -> None:
     """One run of each."""
     assert_as_recorded(trained(tmp_path, *rule))

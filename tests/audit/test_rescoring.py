@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.audited import MOST_SLOW, Audited, world_of
 from support.audits import regated, rescored
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import (
     NOON,
     PartialEnvironment,
@@ -143,7 +144,7 @@ def test_a_forks_answers_are_graded_too(tmp_path: Path) -> None:
     assert_as_recorded(fork, ScriptedEnvironment(**SIZES))
 
 
-@pytest.mark.parametrize("item", ["v0", "v3", "v5"])
+@parametrized("item", ["v0", "v3", "v5"], by_default=1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_is_exact_comes_true(tmp_path: Path, item: str, seed: int) -> None:
     """A run with the other grader from its start decides so, up to and with the first verdict that changes."""

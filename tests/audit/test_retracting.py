@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.audits import regated
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import rewritten, seqs_of
 
@@ -87,7 +88,7 @@ def mentions(event: Event, item: str) -> bool:
             return False
 
 
-@pytest.mark.parametrize("item", ["t0", "t3", "t5", "v0", "v4", "x1"])
+@parametrized("item", ["t0", "t3", "t5", "v0", "v4", "x1"], by_default=3)
 def test_the_fork_never_meets_the_item(parent: Path, item: str) -> None:
     """Whichever split it is of; and its log is whole, checked and judged like any other."""
     assert any(mentions(event, item) for event in events_of(parent))

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bench_learning
 from learning_curves import Curve, Moment, Outcome, table
 from learning_picture import picture
+from support.params import parametrized
 from worlds.language import OPS, Part, followed, op_in, sentence
 from worlds.made import EVERY, WORLDS
 from worlds.optimizer import Optimizer, examples_in
@@ -33,7 +34,7 @@ def test_classic_learns_in_a_tiny_world(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(ET.fromstring(picture([outcome])).findall("{*}polyline")) == 1
 
 
-@pytest.mark.parametrize("name", EVERY)
+@parametrized("name", EVERY, by_default=4)
 def test_a_world_is_the_same_for_the_same_seed_and_leaves_something_to_learn(name: str) -> None:
     world, again, other = EVERY[name](1), EVERY[name](1), EVERY[name](2)
     assert world == again

@@ -14,6 +14,7 @@ import pytest
 from support.desk import Desk
 from support.in_process import Cli, called
 from support.logs import events_of
+from support.params import parametrized
 from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config
 
 from skillopt_es.cassettes.file import packed, read_cassette
@@ -159,7 +160,7 @@ def rewritten_end(raw: bytes) -> bytes:
     return gzip.compress(b"".join(lines) + f"{end}\n".encode())
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("damage", "sentence"),
     [
         (cut, "it is incomplete"),
@@ -174,6 +175,7 @@ def rewritten_end(raw: bytes) -> bytes:
         (lambda raw: gzip.compress(bytes(80_000_000)), "unpacks to more than 67 MiB"),
         (lambda raw: gzip.compress(b"a text"), "it is not what was written"),
     ],
+    by_default=4,
 )
 def test_a_changed_file_is_refused(
     small_cassette: bytes, tmp_path: Path, cli: Cli, damage: Callable[[bytes], bytes], sentence: str
@@ -207,7 +209,7 @@ def rewritten(raw: bytes, change: Callable[[dict[str, object]], None]) -> bytes:
     return gzip.compress(body + f"{end}\n".encode())
 
 
-@pytest.mark.parametrize("value", ["yesterday", "2026-11-19 02:00:00", "", 7, None])
+@parametrized("value", ["yesterday", "2026-11-19 02:00:00", "", 7, None], by_default=2)
 @pytest.mark.parametrize("kind", ["call", "event"])
 def test_a_moment_that_is_none_is_refused(
     small_cassette: bytes, tmp_path: Path, cli: Cli, kind: str, value: object

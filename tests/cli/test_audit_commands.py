@@ -12,6 +12,7 @@ from support.audited import Audited
 from support.event_runs import forge
 from support.in_process import Cli
 from support.logs import events_of
+from support.params import parametrized
 from support.tamper import cut_off, seqs_of, with_unknown_event
 
 from skillopt_es.events.catalog import (
@@ -294,7 +295,7 @@ def test_bisect_names_the_step_and_what_is_missing(cli: Cli, demo_run: Path) -> 
 # --- running, damaged and newer logs, and words that fit nothing ---------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ALL, ids=lambda words: "-".join(map(str, words)))
+@parametrized("words", ALL, ids=lambda words: "-".join(map(str, words)), by_default=3)
 def test_a_run_that_goes_on_is_read_as_far_as_it_is(
     words: tuple[object, ...], cli: Cli, demo_run: Path, tmp_path: Path
 ) -> None:

@@ -86,7 +86,7 @@ READING: list[tuple[str, ...]] = [
     ("compare", "h", "fork"),
     ("regate", "h", "--set", "evaluation.gate_metric=soft"),
     ("rescore", "h", "--set", "env.grader=exact"),
-    ("gate", "calibrate", "h"),
+    pytest.param(("gate", "calibrate", "h"), marks=pytest.mark.slow),  # a second of simulation each time
     ("handoff", "list", "asks"),
     # what is asked for and not there is said, too
     ("explain", "h", "--item", "absent"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.command import command
+from support.params import parametrized
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_what_is_for_one_skill_is_refused_in_a_sentence(words: tuple[str, ...], 
     assert (done.code, said in done.err) == (2, True), done.err
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("words", "said"),
     [
         (("status", "demo"), "trains      a folder of 0 skills on tasks"),
@@ -64,6 +65,7 @@ def test_what_is_for_one_skill_is_refused_in_a_sentence(words: tuple[str, ...], 
         (("estimate",), "total"),
         (("skills", "demo"), "step 3, from dates and writing-dates"),
     ],
+    by_default=5,
 )
 def test_what_reads_runs_reads_this_one(words: tuple[str, ...], said: str, desk: Path) -> None:
     """As any other."""

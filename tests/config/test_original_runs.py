@@ -16,6 +16,7 @@ from support.agents import AGENTS, InstalledAgent, installed
 from support.environments import CONFINED
 from support.model_server import Answer, ModelServer
 from support.original_checkout import BENCHMARKS, CONFIGS, VERSIONS, checkout
+from support.params import parametrized
 from support.scripted import ticking
 
 from skillopt_es.cli.original_commands import train_words
@@ -190,9 +191,10 @@ def test_a_step_is_trained_with_each_endpoint(endpoint: str, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
+@parametrized(
     "benchmark",
     [pytest.param(name, marks=pytest.mark.slow if name == "spreadsheetbench" else ()) for name in BENCHMARKS],
+    by_default=3,
 )
 def test_every_shipped_config_trains_a_step(
     benchmark: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -272,7 +274,7 @@ def agent_step(
 
 
 @pytest.mark.parametrize("version", ["0.2.0", pytest.param("2026-08", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", AGENT_FLAGS)
+@parametrized("case", AGENT_FLAGS, by_default=3)
 def test_a_step_is_trained_with_each_agent(
     case: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.in_process import Cli
+from support.params import parametrized
 
 from skillopt_es.deploy import install as installing
 from skillopt_es.deploy.folder import RECEIPT
@@ -287,7 +288,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("words", "place"),
     [
         (("claude",), "home/.claude/skills"),
@@ -302,6 +303,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("agents", "--scope", "project"), "project/.agents/skills"),
         (("mine/skills",), "project/mine/skills"),
     ],
+    by_default=4,
 )
 def test_each_agent_finds_it(cli: Cli, demo_run: Path, home: Path, words: tuple[str, ...], place: str) -> None:
     """Where it looks; what is there can be verified, and goes again."""

@@ -14,6 +14,7 @@ from support.audited import MOST_SLOW, Audited
 from support.exchange import imported
 from support.in_process import Cli
 from support.original_folder import whole
+from support.params import parametrized
 
 from skillopt_es.deploy.check import check_export
 from skillopt_es.deploy.evidence import facts_of
@@ -103,7 +104,7 @@ def test_a_name_makes_a_folder_of_it(cli: Cli, demo_run: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", MOST_SLOW)
-@pytest.mark.parametrize("which", ["best", "current", "initial"])
+@parametrized("which", ["best", "current", "initial"], by_default=1)
 def test_any_skill_of_any_run_is_vouched_for(cli: Cli, audited: Audited, tmp_path: Path, kind: str, which: str) -> None:
     """Candidates, guidance, notes and rewrites, gated or not."""
     run = audited(kind)
@@ -247,7 +248,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
+@parametrized("lie", LIES, by_default=5)
 def test_the_first_difference_is_named(cli: Cli, folder: Path, demo_run: Path, lie: str) -> None:
     """Whatever was changed in files or claims."""
     change, said = LIES[lie]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import decisions_of, events_of, rows_of
+from support.params import parametrized
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply, unreachable
 
 from skillopt_es.engine.in_flight import Seats
@@ -58,7 +59,7 @@ def verdicts(events: list[Event]) -> dict[int, str]:
     return {event.step: event.verdict.action for event in events if isinstance(event, CandidateGated)}
 
 
-@pytest.mark.parametrize(("workers", "seed"), [(1, None), (8, 2), (64, 3)])
+@parametrized(("workers", "seed"), [(1, None), (8, 2), (64, 3)], by_default=1)
 def test_the_events_are_those_of_a_run_without_it(workers: int, seed: int | None, tmp_path: Path) -> None:
     """Whatever was tried ahead, at any concurrency."""
     plain = trained(tmp_path / "plain", speculate=False)
@@ -103,7 +104,7 @@ def test_what_was_tried_for_a_step_that_never_came_is_waste(tmp_path: Path) -> N
     assert spent(run).ahead.wasted.calls >= len(beyond)
 
 
-@pytest.mark.parametrize("calls", [30, 45, 60, 75])
+@parametrized("calls", [30, 45, 60, 75], by_default=2)
 def test_a_run_that_stops_while_it_is_ahead_goes_on_as_if_nothing_had_happened(calls: int, tmp_path: Path) -> None:
     """Interrupted after some calls, resumed: the same decisions, and no answered request asked again."""
     plain = trained(tmp_path / "plain", speculate=False)

@@ -16,6 +16,7 @@ import pytest
 from attrs import define, evolve, field
 from support.crashes import in_child
 from support.logs import call_slots, decisions_of, events_of
+from support.params import parametrized
 from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply, ticking
 
 from skillopt_es.audit.check import check
@@ -162,7 +163,7 @@ def paused_at(folder: Path, overrides: list[str], *, workers: int = 64, seed: in
     return world
 
 
-@pytest.mark.parametrize("cap", [1, 20, 33, 60])
+@parametrized("cap", [1, 20, 33, 60], by_default=2)
 def test_a_run_pauses_at_its_budget_and_goes_on_as_if_it_had_none(cap: int, tmp_path: Path) -> None:
     """Exactly so many requests; what was decided is a beginning of the whole; no call is made twice."""
     whole = paused_at(tmp_path / "whole", [])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from support.logs import call_slots, decisions_of, events_of
+from support.params import parametrized
 from support.scripted import (
     ScriptedEnvironment,
     ScriptedModel,
@@ -188,7 +189,7 @@ def test_an_optimizer_that_cannot_be_reached_pauses_the_run(tmp_path: Path) -> N
     assert len(world.target.asked) == len(set(world.target.asked)), "a rollout was made again"
 
 
-@pytest.mark.parametrize("stage", ["merge", "ranking", "learning_rate"])
+@parametrized("stage", ["merge", "ranking", "learning_rate"], by_default=1)
 def test_an_outage_after_the_analysts_pauses_the_run(stage: str, tmp_path: Path) -> None:
     """No fallback decides for an optimizer that was not there; resuming asks that question alone and goes on."""
     mode = "optimizer.lr_control_mode=" + ("autonomous" if stage == "learning_rate" else "fixed")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import decisions_of
+from support.params import parametrized
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 
 from skillopt_es.audit.check import check
@@ -115,7 +116,7 @@ def test_where_an_answer_is_a_draw_every_call_is_made(temperature: str, tmp_path
     ("workers", "seed"),
     [(64, 3), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 1), (8, 2)))],
 )
-@pytest.mark.parametrize("rule", ["strict", "confirm"])
+@parametrized("rule", ["strict", "confirm"], by_default=1)
 def test_what_was_tried_ahead_in_vain_is_never_repeated(rule: str, workers: int, seed: int, tmp_path: Path) -> None:
     """A run that tries ahead repeats exactly what one repeats that does not."""
     more = [*REUSE, *AHEAD, f"evaluation.gate_rule={rule}"]

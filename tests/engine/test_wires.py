@@ -13,6 +13,7 @@ import pytest
 from attrs import evolve
 from support.logs import events_of
 from support.model_server import Answer, Handler, ModelServer, with_faults
+from support.params import parametrized
 from support.project import told
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config, here, optimizer_reply, target_reply
 from support.wires import FORMATS, Format, Said
@@ -99,7 +100,7 @@ def expected_of_small(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[st
     return told(folder / "run")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@parametrized("name", FORMATS, by_default=4)
 def test_every_format_decides_the_same(name: str, tmp_path: Path, expected_of_small: list[tuple[str, Any]]) -> None:
     """Event by event."""
     spoken = FORMATS[name]
@@ -108,7 +109,7 @@ def test_every_format_decides_the_same(name: str, tmp_path: Path, expected_of_sm
 
 
 @pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["openai", "openai-responses", "anthropic"])
+@parametrized("name", ["openai", "openai-responses", "anthropic"], by_default=1)
 def test_faults_change_no_decision(name: str, stream: bool, tmp_path: Path, expected: list[tuple[str, Any]]) -> None:
     """A fifth 429 with Retry-After, 5 % 500, 5 % no JSON, 2 % cut; each try is in the journal."""
     spoken = FORMATS[name]

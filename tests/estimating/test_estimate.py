@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve
 from support.command import command
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig
@@ -61,7 +62,7 @@ def estimated(directory: Path, settings: RunConfig, train: int = 12) -> Estimate
     return estimate_of(run, past_runs(directory, run))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@parametrized("name", SETTINGS, by_default=4)
 def test_every_run_keeps_to_the_bounds_of_its_plan(name: str, tmp_path: Path) -> None:
     """Each kind of call, whatever the config; what is certain is met exactly."""
     run = trained(tmp_path / "run", config(tmp_path, SETTINGS[name]))

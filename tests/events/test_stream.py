@@ -10,6 +10,7 @@ import attrs
 import pytest
 from support.audited import KINDS, Audited
 from support.in_process import Cli, called
+from support.params import parametrized
 from support.stream_docs import FILE, stream_docs
 
 from skillopt_es.events.catalog import BY_NAME
@@ -26,7 +27,7 @@ def test_the_stream_page_is_what_the_events_are() -> None:
     assert FILE.read_text(encoding="utf-8") == stream_docs()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@parametrized("kind", KINDS, by_default=5)
 def test_every_line_has_its_shape(cli: Cli, audited: Audited, kind: str) -> None:
     """The same keys, numbers without gaps, one chain, and each field of the type whatever its value."""
     done = cli("log", audited(kind), "--json")

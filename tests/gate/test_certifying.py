@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from support.command import command
+from support.params import parametrized
 from support.tamper import rewritten, seqs_of
 
 import skillopt_es as so
@@ -93,7 +94,7 @@ def problems(folder: Path) -> list[str]:
     return [str(each) for each in report.mismatches]
 
 
-@pytest.mark.parametrize("program", ["search", "classic"])
+@parametrized("program", ["search", "classic"], by_default=1)
 def test_a_better_text_is_certified(program: str, tmp_path: Path) -> None:
     """By items that the run had not met before; and all of it follows from the log."""
     found = trained(tmp_path, program=program)

@@ -14,6 +14,7 @@ from support.audits import regated
 from support.crashes import KillAt, in_child
 from support.flaky import flaky_world
 from support.logs import call_slots, decisions_of, events_of, rows_of
+from support.params import parametrized
 from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
@@ -103,7 +104,7 @@ def scores(run: Path) -> list[SkillScored]:
     return [event for event in events_of(run) if isinstance(event, SkillScored) and event.purpose == "selection"]
 
 
-@pytest.mark.parametrize("name", RULES)
+@parametrized("name", RULES, by_default=5)
 def test_every_decision_follows_again_from_the_log(runs: dict[str, Path], name: str) -> None:
     with EventLog.open(runs[name]) as log:
         report = asyncio.run(check(log, Journal(log.reader), runs[name]))
@@ -119,7 +120,7 @@ def test_the_recorded_rule_gives_every_recorded_verdict_again(runs: dict[str, Pa
     assert found.best_recorded == found.best_derived
 
 
-@pytest.mark.parametrize("name", RULES)
+@parametrized("name", RULES, by_default=2)
 @pytest.mark.parametrize("other", ["strict", "confirm", "paired", "lasting", "no_lasting_loss"])
 def test_any_rule_can_be_asked_of_any_log(runs: dict[str, Path], name: str, other: str) -> None:
     found = regated(runs[name], (f"evaluation.gate_rule={other}", "evaluation.gate_draws=3"))

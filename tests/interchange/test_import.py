@@ -17,6 +17,7 @@ from support.command import command
 from support.exchange import checked, gaps, imported, read
 from support.logs import events_of
 from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resumed, whole
+from support.params import parametrized
 from support.ready import PATIENCE
 
 from skillopt_es.engine.programs import fold
@@ -254,7 +255,7 @@ def test_a_skipped_step_keeps_the_originals_word(folder: Path, tmp_path: Path) -
     assert skipped.reason == "skip_no_patches"
 
 
-@pytest.mark.parametrize("name", ["config.json", "history.json", "summary.json", "runtime_state.json"])
+@parametrized("name", ["config.json", "history.json", "summary.json", "runtime_state.json"], by_default=2)
 def test_no_damage_of_a_file_stops_an_import(folder: Path, name: str) -> None:
     """Whatever a file holds, there is a log that folds."""
     (folder / name).unlink()

@@ -14,6 +14,7 @@ import yaml
 from support.exchange import checked, differences, exported, gaps, imported, read
 from support.model_server import ModelServer
 from support.original_runs import RUNS, answered, config_of, unpacked
+from support.params import parametrized
 from support.scripted import ticking
 
 from skillopt_es.config import load_config
@@ -53,7 +54,7 @@ DRAFTS = {  # we always know how many trajectories a draft stands on
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RUNS)
+@parametrized("name", RUNS, by_default=4)
 def test_a_folder_is_followed_checked_and_given_back(tmp_path: Path, name: str) -> None:
     """Nothing is unknown but what the original did not measure; all that can be derived is; and it says the same."""
     folder = unpacked(tmp_path, name)
@@ -132,7 +133,9 @@ def endpoint() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RUNS])
+@parametrized(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RUNS], by_default=2
+)
 def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
     endpoint: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

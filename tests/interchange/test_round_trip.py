@@ -11,6 +11,7 @@ from attrs import evolve
 from support.exchange import checked, differences, exported, gaps, imported, read
 from support.forgetful import KNOWS_SOME, ON, UPSTREAM, forgetful_world
 from support.original_folder import killed, resumed, whole
+from support.params import parametrized
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config, ticking
 from support.scripted_modes import MODES, SKILL, rewriting_world
 
@@ -62,7 +63,7 @@ def test_the_demo_comes_back_as_it_was(demo_run: Path, tmp_path: Path) -> None:
     assert checked(tmp_path / "again").ok
 
 
-@pytest.mark.parametrize(
+@parametrized(
     "options",
     [
         ["optimizer.slow_update_gate_with_selection=true", "train.accumulation=2"],
@@ -71,6 +72,7 @@ def test_the_demo_comes_back_as_it_was(demo_run: Path, tmp_path: Path) -> None:
         ["evaluation.gate_metric=mixed", "optimizer.use_slow_update=false", "evaluation.eval_test=false"],
     ],
     ids=["gated and accumulated", "autonomous and soft", "forced", "mixed without slow update and tests"],
+    by_default=2,
 )
 def test_a_scripted_run_comes_back_as_it_was(tmp_path: Path, options: Sequence[str]) -> None:
     """The same over the modes of the trainer."""
@@ -145,10 +147,11 @@ def test_a_run_that_was_killed_comes_back_as_far_as_it_came(tmp_path: Path) -> N
     assert not (out / "summary.json").exists()
 
 
-@pytest.mark.parametrize(
+@parametrized(
     "options",
     [[], ["optimizer.skill_aware_consolidate_threshold=2"], [UPSTREAM, "optimizer.use_slow_update=false"]],
     ids=["measured", "consolidated", "after the verdict"],
+    by_default=1,
 )
 def test_reminder_notes_come_back(tmp_path: Path, options: Sequence[str]) -> None:
     """The notes of every analyst, the appendix after them, and the text that they went into."""
@@ -165,7 +168,7 @@ def test_reminder_notes_come_back(tmp_path: Path, options: Sequence[str]) -> Non
     assert checked(tmp_path / "again").ok
 
 
-@pytest.mark.parametrize("mode", MODES)
+@parametrized("mode", MODES, by_default=1)
 def test_rewritten_skills_come_back(tmp_path: Path, mode: str) -> None:
     """Suggestions, drafts and what was written of them; we repair its protected parts, the original does not."""
     (tmp_path / "SKILL.md").write_text(SKILL)

@@ -78,7 +78,8 @@ def test_the_program_of_the_page_is_a_program(name: str, leave_out: Path, tmp_pa
     PROGRAM_CHECKS[name](small("leave_out", SKILL), tmp_path)
 
 
-# Killing after each event costs the square of a run's length; tests/engine/test_crashes.py kills classic runs.
+# Killing after each event costs the square of a run's length: by default only the program of the page is killed so, and
+# classic in tests/engine/test_crashes.py.
 SOME = [pytest.param(name, marks=pytest.mark.slow) if name == KILLED else name for name in PROGRAM_CHECKS]
 
 
@@ -88,17 +89,10 @@ def test_classic_is_a_program(name: str, tmp_path: Path) -> None:
     PROGRAM_CHECKS[name](small("classic", "", "train.batch_size=2"), tmp_path)
 
 
-@pytest.mark.parametrize("name", PROGRAM_CHECKS)
+@pytest.mark.parametrize("name", SOME)
 def test_search_is_a_program(name: str, tmp_path: Path) -> None:
     """Two questions a step, edits that the screen drops, a second look, verdicts, and an end by the budget."""
-    short = name == KILLED
-    PROGRAM_CHECKS[name](search(2, 24) if short else search(6, 60), tmp_path)
-
-
-@pytest.mark.slow
-def test_a_longer_search_goes_on_after_any_kill(tmp_path: Path) -> None:
-    """Its hundred events, each the last before a kill."""
-    PROGRAM_CHECKS[KILLED](search(6, 60), tmp_path)
+    PROGRAM_CHECKS[name](search(6, 60), tmp_path)
 
 
 @pytest.mark.slow

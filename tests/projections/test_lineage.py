@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.params import parametrized
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.cli.lineage import dot, drawing, mermaid
@@ -31,7 +32,7 @@ def records_of(folder: Path, *overrides: str) -> list[Recorded]:
         return list(log.read())
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@parametrized("name", SETTINGS, by_default=2)
 def test_current_and_best_are_those_of_the_state_after_every_event(name: str, tmp_path: Path) -> None:
     """The tree is another reading of the same events."""
     records = records_of(tmp_path, *SETTINGS[name])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import call_slots, decisions_of, events_of
+from support.params import parametrized
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 
 from skillopt_es.adapters.models.handoff import Handoff
@@ -78,7 +79,7 @@ def test_the_run_pauses_when_all_that_can_be_asked_is_asked(tmp_path: Path) -> N
     assert "kind: apple id: v0" in page
 
 
-@pytest.mark.parametrize("roles", ["target", "optimizer", "both"])
+@parametrized("roles", ["target", "optimizer", "both"], by_default=1)
 def test_a_run_that_is_answered_by_hand_ends_like_any_other(tmp_path: Path, roles: str) -> None:
     """Pause, answers, resume, until it is complete: the same decisions, each question asked once."""
     other = tmp_path / "other"

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 from support.environments import CONFINED, SKILL, Target, attempt, data_settings, open_on
+from support.params import parametrized
 from support.spreadsheets import SALES, record, sales, sales_with, workbook, write_records, write_task
 
 from skillopt_es.adapters.environments.spreadsheetbench import workshop
@@ -162,7 +163,7 @@ def said(episode: Episode) -> str:
 # What is measured
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("name", "failure", "detail"),
     [
         ("right", "", ""),
@@ -183,6 +184,7 @@ def said(episode: Episode) -> str:
         ("prose", "exec_error", "SyntaxError"),
         ("empty", "no_answer", "there is no script"),
     ],
+    by_default=6,
 )
 def test_what_a_script_comes_to(world: World, name: str, failure: str, detail: str) -> None:
     """A short code that groups failures, and what happened."""
@@ -294,7 +296,7 @@ SUM = script("sheet['D2'] = sheet['B2'].value + sheet['B6'].value")
 WRONG_ZEROS = script("sheet['D2'] = 0")
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("replies", "options", "turns", "soft", "cells"),
     [
         ([fenced("raise ValueError('x')"), WRONG_ZEROS, SUM], {"use_eval_feedback": True}, 3, 1.0, True),
@@ -303,6 +305,7 @@ WRONG_ZEROS = script("sheet['D2'] = 0")
         ([script("sheet['D2'] = 4.2"), SUM], {"use_eval_feedback": True}, 1, 0.5, False),
     ],
     ids=["with feedback", "without", "no script at first", "right for one workbook"],
+    by_default=2,
 )
 def test_a_script_is_run_and_asked_for_again(
     tmp_path: Path, replies: list[str], options: dict[str, Any], turns: int, soft: float, cells: bool

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.environments import BLANK, CONFINED, Target, data_settings, grade_one, open_on, open_rows
+from support.params import parametrized
 from support.ready import PATIENCE
 
 from skillopt_es.adapters.environments.tasks import commands
@@ -124,7 +125,7 @@ def test_it_may_be_a_script_beside_the_config(tmp_path: Path) -> None:
 
 
 @behind_walls
-@pytest.mark.parametrize(
+@parametrized(
     ("script", "says"),
     [
         ("print('fine')", "printed 'fine', which is neither a number nor JSON"),
@@ -138,6 +139,7 @@ def test_it_may_be_a_script_beside_the_config(tmp_path: Path) -> None:
         ("x = bytearray(1 << 31)", "MemoryError"),
         ("f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20))", "the command ended with"),
     ],
+    by_default=4,
 )
 def test_one_that_fails_is_broken(tmp_path: Path, script: str, says: str) -> None:
     """Garbage, floods, crashes, hanging and breeding end in time; the item is not measured."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.agents import AGENTS, InstalledAgent, gone, installed
 from support.chat import question
+from support.params import parametrized
 from support.ready import PATIENCE
 
 from skillopt_es.adapters.harnesses import harness as harness_module
@@ -299,7 +300,7 @@ def test_a_garbage_line_hides_nothing(agent: InstalledAgent) -> None:
     assert [step.text for step in reply.steps if step.kind == "message"] == ["on my way"]
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("mode", "kind", "words"),
     [
         ("killed", "server", "signal 9"),
@@ -307,6 +308,7 @@ def test_a_garbage_line_hides_nothing(agent: InstalledAgent) -> None:
         ("cut", "server", "ends before its result"),
         ("prose", "invalid_reply", "printed no events: Hello! I am not an agent."),
     ],
+    by_default=2,
 )
 def test_a_breakdown_is_no_answer(agent: InstalledAgent, mode: str, kind: str, words: str) -> None:
     """Even when it had said something before."""
@@ -344,7 +346,7 @@ def test_a_refused_option_is_a_matter_of_versions(agent: InstalledAgent) -> None
     assert AGENTS[agent.name]().install in failure.hint
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("message", "status", "kind"),
     [
         ("HTTP 429 Too Many Requests", 429, "rate_limit"),
@@ -355,6 +357,7 @@ def test_a_refused_option_is_a_matter_of_versions(agent: InstalledAgent) -> None
         ("stream disconnected before completion", None, "transport"),
         ("Prompt is too long", None, "context_length"),
     ],
+    by_default=3,
 )
 def test_what_the_agent_says_is_understood(agent: InstalledAgent, message: str, status: int | None, kind: str) -> None:
     """The kinds are those of every other model."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from support.params import parametrized
 from support.ready import PATIENCE
 
 from skillopt_es.adapters.sandboxes.launch import Execution, Launch, Limits, Sandbox, SandboxError
@@ -113,7 +114,7 @@ def test_sleeping_ends_at_the_deadline(sandbox: type[Namespaces] | type[Unconfin
     assert time.monotonic() - start < PATIENCE
 
 
-@pytest.mark.parametrize("sandbox", BOTH)
+@parametrized("sandbox", BOTH, by_default=1)
 def test_burning_time_ends_at_the_limit(sandbox: type[Namespaces] | type[Unconfined]) -> None:
     """CPU seconds, not wall."""
     assert run("while True: pass", sandbox=sandbox, cpu_seconds=1, wall_seconds=50).ended_by == "cpu"

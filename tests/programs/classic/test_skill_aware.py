@@ -16,6 +16,7 @@ from attrs import evolve
 from support.crashes import KillAt, in_child
 from support.forgetful import KNOWS_ALL, KNOWS_SOME, ON, UPSTREAM, forgetful_world, noting, noting_reply, silent_reply
 from support.logs import decisions_of, events_of, rows_of
+from support.params import parametrized
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import rewritten, seqs_of
 
@@ -225,7 +226,7 @@ def test_a_step_with_notes_alone_is_gated_on_them(tmp_path: Path) -> None:
     assert_follows(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
+@parametrized(
     "overrides",
     [
         ("optimizer.learning_rate=0", "optimizer.min_learning_rate=0"),
@@ -236,6 +237,7 @@ def test_a_step_with_notes_alone_is_gated_on_them(tmp_path: Path) -> None:
         (UPSTREAM, "evaluation.use_gate=false", "optimizer.use_slow_update=false"),
     ],
     ids=",".join,
+    by_default=3,
 )
 def test_runs_of_any_config_follow(overrides: tuple[str, ...], tmp_path: Path) -> None:
     """And have notes: without a budget for edits, without a gate, in either order."""
@@ -484,7 +486,7 @@ LIES: dict[str, tuple[str, type[Event], Callable[[Any], Event], str]] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
+@parametrized("lie", LIES, by_default=4)
 def test_a_changed_event_is_named(lie: str, runs: dict[str, Path], tmp_path: Path) -> None:
     """By its number and the field that does not follow."""
     order, kind, change, field = LIES[lie]
@@ -511,13 +513,14 @@ HOSTILE: dict[str, object] = {
 FIRST, *OTHERS = (pytest.param(name, (UPSTREAM,), id=f"{name}-upstream") for name in HOSTILE)
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("name", "order"),
     [
         *(pytest.param(name, (), id=f"{name}-measured") for name in HOSTILE),
         FIRST,
         *(pytest.param(*each.values, id=each.id, marks=pytest.mark.slow) for each in OTHERS),
     ],
+    by_default=3,
 )
 def test_a_hostile_note_stays_in_its_place(name: str, order: tuple[str, ...], tmp_path: Path) -> None:
     """At most one block, no marker and no line in a note, nothing too long; the body is what the edits made of it."""

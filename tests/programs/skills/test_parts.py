@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import skill_world as world
+from support.params import parametrized
 from support.skill_world import KINDS, of_type, trained
 from support.skills import skill
 
@@ -229,7 +230,7 @@ def test_a_change_that_sends_tasks_wrong_is_told_from_one_that_does_not(tmp_path
     assert "pebbles" in best["stones/SKILL.md"]
 
 
-@pytest.mark.parametrize("rule", ["strict", "confirm", "paired"])
+@parametrized("rule", ["strict", "confirm", "paired"], by_default=1)
 def test_a_step_takes_at_most_twice_a_gates_results(rule: str, tmp_path: Path) -> None:
     """Whatever the agent does: its answers are as good as drawn, and each step proposes three edits of what is open."""
     first = {"trees": skill("trees", "apple, birch, cedar and daisy.", "\n".join(RULES.values()))}
@@ -319,7 +320,7 @@ def spoiling_and_splitting(request: so.ChatRequest) -> str:
 @pytest.mark.parametrize(
     "name",
     [
-        "the_same_answers_give_the_same_log",
+        pytest.param("the_same_answers_give_the_same_log", marks=pytest.mark.slow),
         "every_decision_follows_from_the_evidence",
         pytest.param("a_state_is_a_fold_of_its_events", marks=pytest.mark.slow),
         pytest.param("the_next_task_is_the_states_alone", marks=pytest.mark.slow),

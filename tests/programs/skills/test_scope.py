@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import skill_world as world
+from support.params import parametrized
 from support.skill_world import KINDS, of_type, trained
 from support.skills import skill
 
@@ -97,7 +98,7 @@ def helping_and_harming(request: so.ChatRequest) -> str:
     return json.dumps({"edits": edits})
 
 
-@pytest.mark.parametrize(("most", "taken"), [(None, True), (2, True), (1, False)])
+@parametrized(("most", "taken"), [(None, True), (2, True), (1, False)], by_default=2)
 def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
     most: int | None, taken: bool, tmp_path: Path
 ) -> None:
@@ -131,10 +132,10 @@ def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
 @pytest.mark.parametrize(
     "name",
     [
-        "the_same_answers_give_the_same_log",
+        pytest.param("the_same_answers_give_the_same_log", marks=pytest.mark.slow),
         "every_decision_follows_from_the_evidence",
         "a_state_is_a_fold_of_its_events",
-        "the_next_task_is_the_states_alone",
+        pytest.param("the_next_task_is_the_states_alone", marks=pytest.mark.slow),
         pytest.param("a_killed_run_goes_on_as_if_nothing_had_been", marks=pytest.mark.slow),
     ],
 )
