@@ -366,6 +366,7 @@ def test_a_shell_that_allows_few_files_has_fewer_calls_at_once(
     assert 8 < endpoint.server.most_in_flight <= 16
 
 
+@pytest.mark.slow
 def test_a_shell_that_allows_too_few_files_is_told_so(desk: Desk, project: Project) -> None:
     """In one sentence with the remedy, whoever ran out of them."""
     done = evolve(desk, how=few_files(11)).run("run", "config.yaml", "--run", "one", "--quiet")

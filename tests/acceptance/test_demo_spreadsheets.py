@@ -44,6 +44,7 @@ def test_the_demo_learns_to_write_scripts(desk: Desk) -> None:
     assert desk.run("replay", "sheets", "--check").code == 0
 
 
+@pytest.mark.slow
 def test_the_workbooks_are_what_their_script_makes(tmp_path: Path) -> None:
     """Same instructions, same positions, a pair of workbooks for each."""
     from support.make_demo_spreadsheets import COUNTS, make_all

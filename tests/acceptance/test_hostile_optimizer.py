@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pytest
 from attrs import define, evolve, field
 from support.desk import Desk
 from support.logs import events_of
@@ -155,7 +154,7 @@ def train(desk: Desk, endpoint: Endpoint, project: Project, reply: Reply) -> lis
     return events_of(run)
 
 
-@pytest.mark.parametrize("replies", parts(USELESS, 10), ids=" ".join)
+@parametrized("replies", parts(USELESS, 10), ids=" ".join, by_default=1)
 def test_a_useless_reply_is_a_fact_of_the_log(
     desk: Desk, endpoint: Endpoint, project: Project, replies: dict[str, Reply]
 ) -> None:

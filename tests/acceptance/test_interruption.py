@@ -161,6 +161,7 @@ def test_a_closed_terminal_leaves_a_paused_run(
     assert_goes_on(desk, endpoint, project, undisturbed, repeats=0)
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_one_line_that_moves(desk: Desk, endpoint: Endpoint, project: Project) -> None:
     """With epoch, step, stage, scores, tokens and time; the lines that stay are those of a pipe."""
     endpoint.delay = SLOW

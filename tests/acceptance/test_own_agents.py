@@ -244,7 +244,8 @@ def behind(tmp_path: Path, models: Models) -> Desk:
 KEY = "sk-of-the-provider-0123456789abcdef"
 
 
-@parametrized("caller", ["caller.js", "caller.py"], by_default=1)
+@pytest.mark.slow
+@pytest.mark.parametrize("caller", ["caller.js", "caller.py"])
 def test_a_caller_of_the_page_gets_to_a_trained_skill(caller: str, behind: Desk, models: Models) -> None:
     """Its model sees the provider's key, it does not; each of its calls is in the journal, with its tokens."""
     if caller.endswith(".js") and shutil.which("node") is None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from support.desk import Desk, Done
-from support.params import parametrized
 
 from skillopt_es.adapters.models.simulated.rules import STYLE
 from skillopt_es.config import load_config
@@ -40,7 +39,8 @@ def _env(recorded: object, tasks: Path) -> dict[str, object]:
     return {**recorded, "data_path": str(tasks), "skill_init": "SKILL.md"}
 
 
-@parametrized("order", ["measured", "upstream"], by_default=1)
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["measured", "upstream"])
 def test_a_forgetful_target_is_reminded(order: str, trained: tuple[Desk, dict[str, Done]]) -> None:
     """The run ends, says what it did with notes, and every decision and byte is right."""
     desk, done = trained

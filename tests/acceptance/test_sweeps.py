@@ -57,6 +57,7 @@ def assert_finished_once(project: Project, runs: int) -> None:
         assert verify(folder).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seeds", "kill_at"), [(2, (1,)), pytest.param(15, (4, 15), marks=pytest.mark.slow)], ids=["small", "thirty"]
 )

@@ -39,6 +39,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("strict"), *ONCE, "train.batch_size=12")
 
 
+@pytest.mark.slow
 def test_what_was_drawn_again_tells_how_items_flip(confirmed: Path, cli: Cli) -> None:
     """Without a call; the run's own rule first, with what the others would do."""
     done = cli("gate", "calibrate", confirmed, "--json")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.command import command
 from support.doc_commands import ROOT
 
@@ -42,6 +43,7 @@ def test_a_way_that_tells_nobody_stops_the_run_before_it_begins(tmp_path: Path) 
     assert not (tmp_path / "runs" / "one" / "log.db").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_tells_of_itself(tmp_path: Path) -> None:
     """Once, and not of each of its runs."""
     (tmp_path / "small.yaml").write_text(SMALL)

@@ -82,6 +82,7 @@ READING = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_command_reads_on_after_an_erasure(cli: Cli, runs: Path, tmp_path: Path) -> None:
     """None fails, and none shows what is gone."""
     assert WORDS in cli("show", "demo", "e1/s3/b0/item/name-02").out

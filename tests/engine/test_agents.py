@@ -57,6 +57,7 @@ def http_decisions(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, A
     return decided(folder / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["codex", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)])
 def test_the_decisions_are_those_of_a_run_over_http(
     tmp_path: Path, name: str, http_decisions: list[dict[str, Any]]
@@ -99,6 +100,7 @@ def asked_with(tmp_path: Path, agent: InstalledAgent) -> list[str]:
     return shown
 
 
+@pytest.mark.slow
 def test_the_optimizer_sees_what_the_agent_did(tmp_path: Path) -> None:
     """Steps stand in the trajectory, before the answer, and in the journal as they were."""
     agent = installed("codex", tmp_path / "agent")

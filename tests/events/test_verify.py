@@ -252,7 +252,7 @@ def test_an_anchor_of_another_run_or_history_is_a_problem(folder: Path, filled: 
     assert "7 calls are missing after number 13" in verify(folder).problems[0].message
 
 
-@pytest.mark.parametrize("flips", [60, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flips", [30, pytest.param(500, marks=pytest.mark.slow)])
 def test_every_harmful_flip_of_a_bit_in_the_database_is_reported(tmp_path: Path, flips: int) -> None:
     """Of random flips, each that changes what can be read is found, and reading raises only our errors."""
     folder = tmp_path / "run"
@@ -284,6 +284,7 @@ def test_every_harmful_flip_of_a_bit_in_the_header_is_reported(folder: Path) -> 
             assert not verify(folder).ok, f"flip of bit {place} went unnoticed"
 
 
+@pytest.mark.slow
 def test_every_harmful_flip_of_a_bit_in_the_write_ahead_log_is_reported(filled: Path, tmp_path: Path) -> None:
     """SQLite drops what follows a flipped bit without a word; the tail knows that it was there."""
     work = copy_live(filled, tmp_path / "work")

@@ -270,6 +270,7 @@ def test_a_rule_that_the_items_cannot_carry_is_refused_at_the_start(
     assert not (tmp_path / "run" / "log.db").exists()
 
 
+@pytest.mark.slow
 def test_logs_are_equal_at_any_concurrency(tmp_path: Path) -> None:
     for rule in (RULES["paired, told"], RULES["paired, early"]):
         assert_equal_at_any_concurrency(tmp_path / rule[-1], *rule)
@@ -284,6 +285,7 @@ def assert_equal_at_any_concurrency(folder_of_runs: Path, *rule: str) -> None:
     assert logs[0] == logs[1] == logs[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("confirm", marks=pytest.mark.slow), "paired, early"])
 def test_killed_among_the_draws_a_run_recovers(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
     whole = decisions_of(runs[name])

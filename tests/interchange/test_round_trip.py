@@ -52,6 +52,7 @@ def _without_unmeasured(value: object) -> object:
     return value
 
 
+@pytest.mark.slow
 def test_the_demo_comes_back_as_it_was(demo_run: Path, tmp_path: Path) -> None:
     """A complete run: every file but where it lies, and the whole state."""
     first = exported(demo_run, tmp_path / "first")

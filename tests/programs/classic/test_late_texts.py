@@ -126,6 +126,7 @@ def test_an_optimizer_that_stays_away_is_asked_between_steps_and_given_up(tmp_pa
     assert read_state(tmp_path / "run").program.owed is None
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_while_it_asks_again_ends_the_same(tmp_path: Path) -> None:
     """When the advice was lost, and when it comes after all."""
 

@@ -436,6 +436,7 @@ def test_killed_around_its_notes_a_run_recovers(order: tuple[str, ...], every: b
         assert verify(folder / "run").ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_logs_are_equal_at_any_concurrency(order: tuple[str, ...], tmp_path: Path) -> None:
     """1, 8 and 64 workers, with answers in shuffled order."""

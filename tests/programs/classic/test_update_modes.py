@@ -337,6 +337,7 @@ def rows_at(folder: Path, mode: str, *, workers: int, seed: int | None) -> list[
     return [(*row[:5], "" if row[0] == 1 else row[-1]) for row in rows_of(folder / "run")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_logs_are_equal_at_any_concurrency(mode: str, tmp_path: Path) -> None:
     """1, 8 and 64 workers with shuffled completion."""
@@ -353,6 +354,7 @@ def small_world() -> ScriptedWorld:
     return rewriting_world(environment=ScriptedEnvironment(train=6, val=6, test=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])])
 def test_killed_anywhere_a_run_ends_like_an_undisturbed_one(mode: str, tmp_path: Path) -> None:
     """After the last event of each kind that a rewrite is made of, and after answers nobody has used yet."""
