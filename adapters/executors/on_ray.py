@@ -151,6 +151,7 @@ class Office:
     _begun: set[int] = field(factory=set)
     _hiring: int = 0
     _told: bool = False
+    _told_of_loss: bool = False
     _packed: object = None
     _skills: dict[str, object] = field(factory=dict)
     _connecting: asyncio.Lock = field(factory=asyncio.Lock)
@@ -186,7 +187,7 @@ class Office:
         await asyncio.wait((line, life), return_when=asyncio.FIRST_COMPLETED)
         if line.done():
             life.add_done_callback(partial(_hang_up, line.result()))
-            return RemoteWorker(self, actor, line.result(), life)
+            return RemoteWorker(self, actor, line.result(), life, where)
         line.cancel()
         raise WorkerRefused(f"the one on {where}: {await life}")
 
@@ -270,6 +271,15 @@ class Office:
         )
         self._gone.set()
 
+    def tell_of_loss(self, where: str, lost: WorkerLost) -> None:
+        """Says of the first worker that is lost that it is; what follows is the same for all of them."""
+        if not self._told_of_loss:
+            self._told_of_loss = True
+            self.warn(
+                f"a worker on {where} is lost: {lost} Its attempt is made anew, as with each one that follows (Ray's "
+                "logs say why)"
+            )
+
     async def _tell_of_room(self) -> None:
         with suppress(TimeoutError, ray_errors.RayError):  # a head that says nothing is asked at the next look, or gone
             self.warn(await asyncio.wait_for(no_room(self.cluster), LOOK_EVERY))
@@ -284,6 +294,7 @@ class RemoteWorker:
     actor: _Actor
     line: Line
     life: asyncio.Task[str]
+    where: str
     _knows: set[str] = field(factory=set)
 
     async def knows(self, skill: SkillTree) -> None:
@@ -303,7 +314,11 @@ class RemoteWorker:
         except LineClosed:
             done, _ = await asyncio.wait((self.life,), timeout=_LAST_WORDS)
             if done:
-                await self.life
+                try:
+                    await self.life
+                except WorkerLost as lost:
+                    self.office.tell_of_loss(self.where, lost)
+                    raise
             raise WorkerLost("its connection was lost", by_itself=False) from None
 
     def dismiss(self) -> None:

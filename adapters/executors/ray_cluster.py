@@ -186,3 +186,9 @@ def _init(address: str) -> None:
         ray.init(address=address or "local", log_to_driver=False, configure_logging=False, include_dashboard=False)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    # Whatever `log_to_driver` says, Ray tells of each worker that dies on standard output, which is for programs.
+    ray._private.worker.print_to_stdstream = _unheard
+
+
+def _unheard(*_: object, **__: object) -> None:
+    """What Ray would print; we say ourselves that a worker has died."""

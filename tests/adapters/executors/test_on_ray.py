@@ -223,8 +223,10 @@ def journal(folder: Path) -> list[CallRow]:
         return list(Journal(log.reader).read())
 
 
-def test_an_item_that_kills_its_workers_is_not_measured(tmp_path: Path, nodes: Nodes) -> None:
-    """A grader that takes its worker along, twice: that item has no score, and the run goes on."""
+def test_an_item_that_kills_its_workers_is_not_measured(
+    tmp_path: Path, nodes: Nodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A grader that takes its worker along, twice: that item has no score, the run goes on, and it is said once."""
     project = Project(tmp_path / "project", plain_config("")).set(
         model={"backend": "simulated", "api_key_env": ""},
         train={"num_epochs": 1},
@@ -232,11 +234,22 @@ def test_an_item_that_kills_its_workers_is_not_measured(tmp_path: Path, nodes: N
     )
     item = project.rows[0]["id"]
     (project.folder / "grader.py").write_text(DEADLY.format(item=item))
-    there = trained(settings(project, nodes), tmp_path / "there" / "run", open_executor)
+    said: list[str] = []
+    there, world = tmp_path / "run", evolve(REAL_WORLD, executor=open_executor)
+    asyncio.run(
+        start(
+            settings(project, nodes),
+            there,
+            Session(now=lambda: NOON, clock=lambda: 0.0, world=world, warn=said.append),
+        )
+    )
     tried = [event for event in events_of(there) if isinstance(event, RolloutCompleted) and event.item == item]
     assert tried
     assert {event.outcome for event in tried} == {Failed("worker", "2 workers died while they tried it")}
     assert isinstance(events_of(there)[-1], RunCompleted)
+    assert [each for each in said if " is lost: " in each and "made anew" in each] == said
+    assert len(said) == 1
+    assert not capsys.readouterr().out  # where Ray tells of it, by itself
 
 
 DEADLY = """
