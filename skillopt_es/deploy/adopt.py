@@ -144,10 +144,11 @@ def _prune(folder: Path, below: Path) -> None:
 
 
 def _is(path: Path, text: str | None) -> bool:
-    """Whether a file has this text; a run reads line ends, and the end of the last line, in one way only."""
+    """Whether a file has this text; a run reads line ends, and a mark of the byte order, in one way only."""
     if text is None or not path.is_file():
         return False
-    return path.read_bytes().replace(b"\r\n", b"\n").rstrip(b"\n") == text.encode().rstrip(b"\n")
+    there = path.read_bytes().removeprefix("\ufeff".encode())
+    return there.replace(b"\r\n", b"\n").rstrip(b"\n") == text.encode().rstrip(b"\n")
 
 
 def _digest(path: Path) -> str:

@@ -24,11 +24,13 @@ from skillopt_es.events.lock import RunLock
 from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Episode, Item, Message, Splits, judge_calls
+from skillopt_es.programs.skills.managing import SHOWN_BY_AGENTS
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.session import refusals, shared_notes, size_notes, usual_split
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.tasksets import alike
+from skillopt_es.skill.folders import listing_of
 
 # The first release with the fix, for each line of releases.
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
@@ -71,6 +73,14 @@ def check_skill(config: RunConfig) -> Check:
         skill, notes = first_skill(config, folder=program_named(config.train.program).trains_folder)
     except SkillOptError as error:
         return problem("skill", error)
+    listed = len(listing_of(skill)) if skill.is_folder else 0
+    if listed > SHOWN_BY_AGENTS:
+        return Check(
+            "skill",
+            "warning",
+            "; ".join((*notes, f"names and descriptions have {listed:,} characters")),
+            f"agents show about {SHOWN_BY_AGENTS:,} and leave out the rest: shorten them, or train fewer skills",
+        )
     if notes:
         return Check("skill", "ok", "; ".join(notes))
     size = sum(map(len, skill.files.values()))

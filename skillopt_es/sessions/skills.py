@@ -11,7 +11,18 @@ from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import ChatModel, Environment, opens_skills, provided
-from skillopt_es.skill.folders import EMPTY, MOST_FILE, MOST_FILES, MOST_SKILLS, SKILL_FILE, problem_of
+from skillopt_es.skill.folders import (
+    EMPTY,
+    MOST_FILE,
+    MOST_FILES,
+    MOST_SKILLS,
+    SKILL_FILE,
+    ids_of,
+    main_file,
+    problem_of,
+)
+from skillopt_es.skill.frontmatter import fields_of
+from skillopt_es.skill.rewriting import frontmatter
 
 # How the original names its released skills, and those in its result folders.
 _RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
@@ -112,7 +123,19 @@ def _folder(path: Path) -> tuple[SkillTree, tuple[str, ...]]:
     problem = "" if main else problem_of(tree)
     if problem:
         raise DataError(f"{path}: {problem}", hint="agents could not load it; fix the skill")
-    return tree, tuple(notes)
+    return tree, (*notes, *(() if main else _unclear(tree)))
+
+
+def _unclear(tree: SkillTree) -> tuple[str, ...]:
+    """Notes of skills that say of themselves something else than whether they are always shown."""
+    said = {
+        main_file(skill): fields_of(frontmatter(tree.files[main_file(skill)])).get("always") for skill in ids_of(tree)
+    }
+    return tuple(
+        f"{path} says always: {value!r}, which is neither true nor false: it is listed as the others are"
+        for path, value in said.items()
+        if value is not None and not isinstance(value, bool)
+    )
 
 
 def _check_apart(path: Path, config: RunConfig) -> None:
@@ -173,11 +196,17 @@ def _text(file: Path) -> str:
     return text
 
 
+_MARK = "\ufeff"
+
+
 def _plain(text: str, name: str) -> tuple[str, tuple[str, ...]]:
-    """The text with line ends as everything here has them, and a note where it had others."""
-    if "\r" not in text:
-        return text, ()
-    return text.replace("\r\n", "\n").replace("\r", "\n"), (f"{name}: line ends were made \\n",)
+    """The text as everything here has texts, without other line ends or a mark of its byte order, and notes of that."""
+    notes: tuple[str, ...] = ()
+    if text.startswith(_MARK):  # some editors write it; no frontmatter can begin after it
+        text, notes = text.removeprefix(_MARK), (f"{name}: the mark of its byte order was left out",)
+    if "\r" in text:
+        text, notes = text.replace("\r\n", "\n").replace("\r", "\n"), (*notes, f"{name}: line ends were made \\n")
+    return text, notes
 
 
 # --- where a skill comes from --------------------------------------------------------------------------------------

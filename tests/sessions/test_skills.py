@@ -16,6 +16,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import AgentStep, ToolCall
+from skillopt_es.sessions.checks import check_skill
 from skillopt_es.sessions.skills import first_skill, load_skill
 
 
@@ -45,6 +46,35 @@ def test_a_folder_with_a_skill_file_is_one_skill_and_any_other_one_of_several(tm
     assert notes == ("README.md belongs to no skill, and was left out", "money/SKILL.md: line ends were made \\n")
     one, _ = loaded(tmp_path, "skills/money")
     assert (one.main, [*one.files]) == ("SKILL.md", ["SKILL.md", "references/codes.md"])
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_skill(tmp_path: Path) -> None:
+    """Some editors write it before the frontmatter, where agents and people do not see it."""
+    written(tmp_path, money="\ufeff" + skill("money"))
+    tree, notes = loaded(tmp_path)
+    assert tree.files == {"money/SKILL.md": skill("money")}
+    assert notes == ("money/SKILL.md: the mark of its byte order was left out",)
+
+
+def test_what_is_neither_always_shown_nor_not_is_told(tmp_path: Path) -> None:
+    """`always: "true"` is a text."""
+    written(tmp_path, money=skill("money", more='always: "true"\n'), dates=skill("dates", more="always: true\n"))
+    _, notes = loaded(tmp_path)
+    assert notes == (
+        "money/SKILL.md says always: 'true', which is neither true nor false: it is listed as the others are",
+    )
+
+
+def test_doctor_warns_of_a_list_that_agents_cut(tmp_path: Path) -> None:
+    """What stands at its end would never be opened."""
+    written(tmp_path, **{f"s{n}": skill(f"s{n}", "d" * 1000) for n in range(9)})
+    settings = ["env.skill_init=skills", "train.program=skills"]
+    check = check_skill(config(tmp_path, settings))
+    assert (check.status, "names and descriptions have 9," in check.message) == ("warning", True)
+    (tmp_path / "skills" / "s8" / "SKILL.md").unlink()
+    (tmp_path / "skills" / "s8").rmdir()
+    (tmp_path / "skills" / "s7" / "SKILL.md").write_text(skill("s7"))
+    assert check_skill(config(tmp_path, settings)).status == "ok"
 
 
 def test_one_skill_and_several_are_not_taken_for_each_other(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shortened
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import WHOLE_FILES
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question, steering_section
 from skillopt_es.programs.skills.asking import listing_section, open_section, refused_section
@@ -16,7 +18,7 @@ from skillopt_es.programs.skills.state import WHOLE, Sighting, SkillsState, wher
 from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.skill_changes import CHANGES_SCHEMA, read_skill_changes
-from skillopt_es.skill.folders import entries_of, files_of, ids_of, listing_of
+from skillopt_es.skill.folders import entries_of, files_of, ids_of, listing_of, main_file
 
 SHOWN_BY_AGENTS = 8_000
 """Characters of names and descriptions after which agents begin to leave some out."""
@@ -76,9 +78,11 @@ def _rate(rows: Iterable[Sighting], run: RunData) -> str:
 def views_table(state: SkillsState, run: RunData) -> str:
     """A line a skill: how often it was opened, alone and with others, and what came of the tasks where it was not."""
     assert state.current is not None
-    tree, seen = state.current.skill, state.program.sightings
-    lines = []
+    tree, lines = state.current.skill, []
     for entry in entries_of(tree):
+        # What was tried before it was there could not open it, and says nothing about it.
+        since = _since(state, entry.id)
+        seen = [each for each in state.program.sightings if (Place(each.attempt.place).step or 0) > since]
         opened = [each for each in seen if entry.id in each.key]
         alone = [each for each in opened if each.key == (entry.id,)]
         size = sum(map(len, files_of(tree, entry.id).values()))
@@ -93,6 +97,17 @@ def views_table(state: SkillsState, run: RunData) -> str:
         ]
         lines.append(f"- {entry.id}: {', '.join(said)}")
     return "\n".join(lines) or "(there are no skills)"
+
+
+def _since(state: SkillsState, skill: str) -> int:
+    """The step that brought a skill into the folder; 0 for one that was there before all that is remembered."""
+    made = (
+        done.step
+        for done in state.program.history
+        for edit in done.edits
+        if done.taken and edit.op in WHOLE_FILES - {"describe", "retire"} and edit.file == main_file(skill)
+    )
+    return max(made, default=0)
 
 
 def routing_table(seen: Sequence[Sighting], run: RunData) -> str:

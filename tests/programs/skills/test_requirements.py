@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support import skill_world as world
-from support.skill_world import KINDS, managing, of_type, trained
+from support.skill_world import KINDS, managing, of_type, teacher, trained
 from support.skills import skill
 
 import skillopt_es as so
@@ -298,6 +298,21 @@ def test_who_manages_the_folder_is_told_what_each_skill_was_good_for(tmp_path: P
     assert "not opened for 2 epochs" in next(line for line in second.splitlines() if line.startswith("- idle: opened"))
     assert "- step 1, refused: [append]  file='apple-tasks/SKILL.md'" in first
     assert "At most 2 changes." in first
+
+
+def test_what_was_tried_before_a_skill_was_there_did_not_pass_it_by(tmp_path: Path) -> None:
+    """Who manages the folder would retire, or describe anew, what nobody could have opened yet."""
+    asked: list[str] = []
+
+    def noting(request: so.ChatRequest) -> str:
+        if request.stage == "meta_skill":
+            asked.append(request.messages[-1].content)
+            return '{"changes": []}'
+        return teacher(request)
+
+    trained(tmp_path, optimizer=noting, kinds=("apple",))
+    assert "- apple: 16 (8 passed); opened nothing 8 (0 passed), apple-tasks 8 (8 passed)" in asked[0]
+    assert "- apple-tasks: opened 8 (8 passed), alone 8 (8 passed), not opened 0 (0 passed)" in asked[0]
 
 
 def test_an_attempt_is_shown_three_times_at_most(tmp_path: Path) -> None:
