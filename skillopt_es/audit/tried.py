@@ -6,12 +6,18 @@ items that were tried under parts of a candidate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import cast
 
-from attrs import frozen
+from attrs import field, frozen
 
+from skillopt_es.engine.programs import fold_log
+from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured
+from skillopt_es.programs.skills.effects import standard_errors
+from skillopt_es.programs.skills.noticing import changes_of, draws_so_far
+from skillopt_es.programs.skills.state import Skills, SkillsState
 from skillopt_es.programs.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.projections.chains import Chain
 from skillopt_es.runs.reading import Reading
@@ -48,17 +54,23 @@ class PartResult:
 
 @frozen(kw_only=True)
 class Tried:
-    """Both, in the order of the log."""
+    """
+    Both, in the order of the log, and how sure the effects are that were found of a refused candidate's changes.
+
+    `errors` has the standard error of each effect by the change's first edit, where there are draws enough to tell.
+    """
 
     triggers: tuple[Trigger, ...] = ()
     parts: tuple[PartResult, ...] = ()
+    errors: Mapping[str, float] = field(factory=dict)
 
 
 def tried_in(chain: Chain, reading: Reading) -> Tried:
     """What a step has tried of both; nothing where it has planned neither."""
+    errors = _errors(chain, reading)
     planned = {tries.place: tries for seen in chain.tries for tries in seen.event.tries}
     if not any(tries.edits or _kind(place) for place, tries in planned.items()):
-        return Tried()
+        return Tried(errors=errors)
     epochs = reading.read(until=chain.tries[0].seq, types=(EpochPlanned.__name__,))
     begun = max((recorded.seq for recorded in epochs), default=0)
     rows = reading.read(after=begun, until=chain.events[-1].seq, types=(RolloutCompleted.__name__,))
@@ -75,7 +87,21 @@ def tried_in(chain: Chain, reading: Reading) -> Tried:
             for row in found
             if row.place in planned and planned[row.place].edits
         ),
+        errors=errors,
     )
+
+
+def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
+    """The standard errors of the effects that were found, from the draws that they were found from."""
+    if chain.ranked is None or not chain.ranked.event.effects:
+        return {}
+    state, _ = fold_log(reading.read(until=chain.ranked.seq - 1))
+    if state.started is None or state.built is None or not isinstance(state.program, Skills):
+        return {}  # the log can be read in part only
+    run, known = recorded_run(state.started, reading.log.path.parent, state.overrides), cast("SkillsState", state)
+    changes = changes_of(known)
+    draws = draws_so_far(known, run, changes)
+    return standard_errors(draws, [change.name for change in changes])
 
 
 def _opened_before(rows: Iterable[Recorded]) -> tuple[Mapping[str, tuple[str, ...]], list[RolloutCompleted]]:

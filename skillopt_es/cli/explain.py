@@ -107,7 +107,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     name, total = reading.run.name, reading.started.total_steps
     tried = tried_in(chain, reading)
     if as_json:
-        also = {"triggers": plain(tried.triggers), "parts": plain(tried.parts)}
+        also = {"triggers": plain(tried.triggers), "parts": plain(tried.parts), "effect_errors": plain(tried.errors)}
         print_json({"run": name, "problem": plain(reading.problem), **step_json(chain), **also})
         return
     about = f"{target.about} is of " if target.about else ""

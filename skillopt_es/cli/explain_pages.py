@@ -56,7 +56,7 @@ def step_page(chain: Chain, tried: Tried) -> Iterator[str]:
     yield from _notes(chain)
     yield from _merges(chain)
     yield from _parts(tried)
-    yield from _ranking(chain)
+    yield from _ranking(chain, tried.errors)
     yield from _candidate(chain)
     yield from _triggers(tried)
     yield from _verdict(chain)
@@ -152,7 +152,7 @@ def _merges(chain: Chain) -> Iterator[str]:
             yield f"        merged away: {names(dropped)}"
 
 
-def _ranking(chain: Chain) -> Iterator[str]:
+def _ranking(chain: Chain, errors: Mapping[str, float]) -> Iterator[str]:
     if chain.learning_rate is not None:
         yield f"learning rate, event {chain.learning_rate.seq}: {in_words(chain.learning_rate.event)}"
     if chain.ranked is None:
@@ -173,7 +173,8 @@ def _ranking(chain: Chain) -> Iterator[str]:
     if len(ranked_out) > _MOST:
         yield f"  and {len(ranked_out) - _MOST} more ranked out"
     for each in event.effects:
-        yield f"  {', '.join(each.edits)}: {effect_words(each)}"
+        sure = f" (standard error {errors[each.edits[0]]:.2f})" if each.edits[0] in errors else ""
+        yield f"  {', '.join(each.edits)}: {effect_words(each)}{sure}"
     if chain.rewritten is not None:
         yield f"rewrite, event {chain.rewritten.seq}: {in_words(chain.rewritten.event)}"
 

@@ -94,4 +94,7 @@ def test_parts_are_listed_with_what_was_found_of_them(tmp_path: Path) -> None:
     assert "parts of the candidate, tried on" in said
     assert "with e1/s1/b0/failure-0#1 alone" in said
     assert "e1/s1/b0/failure-0#2: its effect is -" in said
+    assert "notice it (standard error 0." in said
+    found = json.loads(command("explain", str(run.folder), "step", "1", "--json", cwd=tmp_path).out)
+    assert set(found["effect_errors"]) == {"e1/s1/b0/failure-0#1", "e1/s1/b0/failure-0#2"}
     assert "refused together, won val" in said

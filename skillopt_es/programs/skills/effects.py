@@ -9,6 +9,7 @@ out, and a draw under a part of the changes tells those apart that every other d
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import sqrt
 
 from attrs import frozen
 
@@ -28,9 +29,40 @@ class Draw:
 
 def effects(draws: Iterable[Draw], changes: Sequence[str]) -> dict[str, float]:
     """By how much each change moves an item that notices it; 0 for one that nothing is known of."""
+    seen = _compared(draws, changes)
+    solved = _solved(seen.products, seen.towards)
+    return {change: round(value, _DIGITS) + 0.0 for change, value in zip(changes, solved, strict=True)}
+
+
+def standard_errors(draws: Iterable[Draw], changes: Sequence[str]) -> dict[str, float]:
+    """How far each effect may lie from the true one by chance; nothing of those that too few draws tell of."""
+    seen = _compared(draws, changes)
+    told = [at for at in range(len(changes)) if any(apart[at] for apart, _ in seen.rows)]
+    free = len(seen.rows) - seen.items - len(told)
+    if free <= 0:
+        return {}
+    solved = _solved(seen.products, seen.towards)
+    fitted = [sum(one * by for one, by in zip(apart, solved, strict=True)) for apart, _ in seen.rows]
+    left = sum((value - fit) ** 2 for (_, value), fit in zip(seen.rows, fitted, strict=True)) / free
+    units = {at: [float(other == at) for other in range(len(changes))] for at in told}
+    return {changes[at]: round(sqrt(left * _solved(seen.products, unit)[at]), _DIGITS) for at, unit in units.items()}
+
+
+@frozen(kw_only=True)
+class _Compared:
+    """Draws beside the other draws of their items: what was on, more than usual there, and how much more it came to."""
+
+    rows: list[tuple[list[float], float]]
+    items: int
+    products: list[list[float]]
+    towards: list[float]
+
+
+def _compared(draws: Iterable[Draw], changes: Sequence[str]) -> _Compared:
     by_item: dict[str, list[Draw]] = {}
     for draw in draws:
         by_item.setdefault(draw.item, []).append(draw)
+    found: list[tuple[list[float], float]] = []
     products = [[_DOUBT * (row == column) for column in range(len(changes))] for row in range(len(changes))]
     towards = [0.0] * len(changes)
     for rows in by_item.values():
@@ -38,12 +70,12 @@ def effects(draws: Iterable[Draw], changes: Sequence[str]) -> dict[str, float]:
         usual = [sum(change in draw.on for draw in rows) / len(rows) for change in changes]
         for draw in rows:
             apart = [(change in draw.on) - usual[at] for at, change in enumerate(changes)]
+            found.append((apart, draw.value - level))
             for at, one in enumerate(apart):
                 towards[at] += one * (draw.value - level)
                 for column, other in enumerate(apart):
                     products[at][column] += one * other
-    solved = _solved(products, towards)
-    return {change: round(value, _DIGITS) + 0.0 for change, value in zip(changes, solved, strict=True)}
+    return _Compared(rows=found, items=len(by_item), products=products, towards=towards)
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.engine.tasks import some_of
-from skillopt_es.programs.skills.effects import Draw, effects
+from skillopt_es.programs.skills.effects import Draw, effects, standard_errors
 
 CHANGES = ("a", "b", "c")
 
@@ -79,3 +79,39 @@ def test_it_finds_which_of_two_edits_of_a_skill_harms(noise: float, least: float
         found = effects(draws, ("a", "b"))
         right += found["a"] >= 0 > found["b"]
     assert right >= least * 100
+
+
+def test_how_sure_an_effect_is_depends_on_how_items_agree_and_how_many_there_are() -> None:
+    """A change that breaks every item is surer than one that breaks half of them; more items make both surer."""
+
+    def both(broken: list[bool]) -> list[Draw]:
+        without = [Draw(f"{n}", frozenset(), 1.0) for n in range(len(broken))]
+        return [*without, *(Draw(f"{n}", frozenset("a"), float(not each)) for n, each in enumerate(broken))]
+
+    sure = standard_errors(both([True] * 12), ("a",))["a"]
+    unsure = standard_errors(both([True, False] * 6), ("a",))["a"]
+    surer = standard_errors(both([True, False] * 24), ("a",))["a"]
+    assert 0 < sure < surer < unsure
+
+
+def test_of_what_too_few_draws_tell_no_error_is_told() -> None:
+    """One item, tried twice, fits whatever it shows; and what nobody noticed has none."""
+    one = [Draw("x", frozenset(), 1.0), Draw("x", frozenset("a"), 0.0)]
+    assert standard_errors(one, ("a",)) == {}
+    more = [*one, Draw("y", frozenset(), 1.0), Draw("y", frozenset("a"), 1.0)]
+    assert [*standard_errors(more, CHANGES)] == ["a"]
+
+
+def test_the_true_effect_is_as_far_away_as_the_error_says() -> None:
+    """Over many made worlds with chance in them: within two standard errors nine times in ten."""
+    near = 0
+    for seed in range(200):
+        chance = random.Random(seed)
+        draws = [
+            Draw(f"{n}", frozenset(on), float(chance.random() < (0.8 if "a" not in on else 0.4)))
+            for n in range(24)
+            for on in ((), "ab", "a", "b")
+        ]
+        found, error = effects(draws, ("a", "b"))["a"], standard_errors(draws, ("a", "b"))["a"]
+        near += abs(found + 0.4) < 2 * error
+    assert near > 180
