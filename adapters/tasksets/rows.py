@@ -116,7 +116,11 @@ def placed_tasks(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], st
     """The tasks in rows, with where they stand; `named` is how somebody says which field is which of ours."""
     columns = dict.fromkeys(name for _, row in rows for name in row)
     chosen = {**_guessed(columns, mapping), **mapping}
-    wrong = [named.format(ours, theirs) for ours, theirs in mapping.items() if theirs not in columns]
+    wrong = [
+        named.format(ours, theirs)
+        for ours, theirs in mapping.items()
+        if theirs not in columns and all(_value(row, theirs) is None for _, row in rows)
+    ]
     if wrong:
         raise DataError(f"there is no such field: {', '.join(wrong)}", hint=f"there are: {', '.join(columns)}")
     if "input" not in chosen and "messages" not in columns:
@@ -127,7 +131,8 @@ def placed_tasks(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], st
     tasks: list[tuple[str, Row]] = []
     left: list[tuple[str, str]] = []
     for number, (where, row) in enumerate(rows, start=1):
-        task = {ours: row[theirs] for ours, theirs in chosen.items() if row.get(theirs) is not None}
+        parts = {ours: _value(row, theirs) for ours, theirs in chosen.items()}
+        task = {ours: value for ours, value in parts.items() if value is not None}
         asked = task.get("input", row.get("messages"))
         if not asked or (isinstance(asked, str) and not asked.strip()):
             left.append((where, "it asks nothing"))
@@ -137,6 +142,14 @@ def placed_tasks(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], st
         tasks.append((where, settled(whole, stem, number)))
     said = ", ".join(f"{ours} from {chosen[ours]}" for ours in USUAL if chosen.get(ours, ours) != ours)
     return Placed(tasks=tuple(tasks), left=tuple(left), notes=(said,) if said else ())
+
+
+def _value(row: Row, name: str) -> Json:
+    """A field of a row; with dots in its name, also one within another: `answers.text`."""
+    found: Json = row
+    for part in [name] if name in row else name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 def settled(task: Row, stem: str, number: int) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import cast
 
@@ -39,12 +40,14 @@ def kind_of(path: Path) -> str:
         return "huggingface"
     if path.suffix in _SUFFIXES or path.suffix in (".csv", ".tsv", ".parquet", ".arrow"):
         return _SUFFIXES.get(path.suffix, "table")
-    value = _whole(path)
+    value = whole = _whole(path)
     if isinstance(value, dict):
         keys = value.keys()
         value = value.get("tasks", value.get("data"))
         if found := [name for name, needed in _OBJECTS.items() if needed <= keys]:
             return found[0]
+        if _predictors(whole):
+            return "dspy"
     rows = value if isinstance(value, list) else [row for _, row in read_rows(path)]
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     return next((name for name, needed in _ROWS.items() if needed <= first.keys()), "table")
@@ -133,12 +136,22 @@ def _openai(path: Path, mapping: Mapping[str, str]) -> Taken:
 
 def _dspy(path: Path, mapping: Mapping[str, str]) -> Taken:
     value = _whole(path)
-    if isinstance(value, dict) and "demos" in value:
-        parts = [row for key in ("train", "demos") for row in cast("list[Row]", value.get(key) or [])]
+    if predictors := _predictors(value):
+        parts = [
+            row for one in predictors for key in ("train", "demos") for row in cast("list[Row]", one.get(key) or [])
+        ]
         rows = [(f"{path}:{number}", row) for number, row in enumerate(parts, start=1)]
     else:
         rows = _rows_of(path)
     return tasks_of(rows, mapping, path.stem)
+
+
+def _predictors(value: Json) -> list[Mapping[str, Json]]:
+    """The predictors of a saved program: it is one, or it holds them by their names."""
+    if not isinstance(value, dict):
+        return []
+    within = [value, *value.values()]
+    return [each for each in within if isinstance(each, dict) and _OBJECTS["dspy"] <= each.keys()]
 
 
 def _sleep(path: Path, mapping: Mapping[str, str]) -> Taken:
@@ -245,12 +258,40 @@ def _promptfoo(path: Path, mapping: Mapping[str, str]) -> Taken:
         if len(graders) != 1:
             left.append((where, "it has no assertion with a counterpart here" if not graders else "it has several"))
             continue
-        asked = _filled(prompt, given) if prompt else next((str(value) for value in given.values()), "")
-        tasks.append(settled({"id": test.get("id"), "input": asked, **graders[0]}, path.stem, number))
+        if problem := _unfilled(prompt, given):
+            left.append((where, problem))
+            continue
+        every = [*_combined(given)]
+        for nth, variables in enumerate(every, start=1):
+            asked = _filled(prompt, variables) if prompt else next((str(value) for value in variables.values()), "")
+            grader = {
+                key: _filled(value, variables) if isinstance(value, str) else value for key, value in graders[0].items()
+            }
+            task = settled({"id": test.get("id"), "input": asked, **grader}, path.stem, number)
+            tasks.append(task if len(every) == 1 else {**task, "id": f"{task['id']}-{nth}"})
     notes = [f"of {len(prompts)} prompts the first was taken"] if len(prompts) > 1 else []
     if any(task["grader"] == "contains" for task in tasks):
         notes.append("contains looks for whole words here, in any case")
     return Taken(tasks=tuple(tasks), left=tuple(left), notes=tuple(notes))
+
+
+def _combined(given: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
+    """One test for each combination of values, as a list of values means there."""
+    choices = [value if isinstance(value, list) else [value] for value in given.values()]
+    for values in product(*choices):
+        yield dict(zip(given, values, strict=True))
+
+
+def _unfilled(prompt: str, given: Mapping[str, Json]) -> str:
+    """Why a prompt cannot be filled with these variables; nothing where it can."""
+    for name, value in given.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict | list):
+                return f"its variable {name} is no text"
+            if isinstance(each, str) and each.startswith("file://"):
+                return f"its variable {name} stands in another file"
+    rest = _VARIABLE.sub(lambda found: "" if found[1] in given else found[0], prompt)
+    return "its prompt needs what no variable gives" if "{{" in rest or "{%" in rest else ""
 
 
 def _filled(prompt: str, given: Mapping[str, Json]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.values import Json, digest_of
+from skillopt_es.events.values import Json, Learned, digest_of
 
 
 @click.command("adopt")
@@ -30,7 +31,7 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
     skillopt-es adopt my-run
     skillopt-es adopt my-run --undo
     """
-    from skillopt_es.deploy.adopt import Adoption, adopt, gone, take_back
+    from skillopt_es.deploy.adopt import Adoption, adopt, gone, is_as, take_back
     from skillopt_es.runs.folders import find_run
     from skillopt_es.sessions.evaluation import scorable_run
 
@@ -55,7 +56,8 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
     best = found.skill("best")
     after = {each: digest_of(text.encode()) for each, text in sorted(best.files.items())}
     adoption = Adoption(run=folder.name, skill=best.hash, before={}, after=after)
-    first = found.skill("initial").files
+    began = [found.skill("initial").files, *_earlier(folder, found.run.started.learned)]
+    first = next((each for each in began if is_as(home, each)), began[0])
     done, went = adopt(home, name, adoption, best.files, first=first, force=force), gone(best.files, first=first)
     if as_json:
         written: Json = [*sorted(best.files)]
@@ -67,3 +69,22 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
         click.echo(f"  `skillopt-es adopt {folder.name} --undo` puts back what was there")
     else:
         click.echo(f"nothing to do: {path} is the best skill of {folder.name} already")
+
+
+def _earlier(folder: Path, learned: Learned | None) -> Iterator[dict[str, str]]:
+    """What the runs that this one continues began with, the last one first, as far as they are still beside it."""
+    from skillopt_es.events.catalog import RunStarted
+    from skillopt_es.events.errors import LogError
+    from skillopt_es.events.log import EventLog
+    from skillopt_es.runs.folders import is_run
+
+    while learned is not None and is_run(folder.parent / learned.run):
+        try:
+            with EventLog.open(folder.parent / learned.run) as log:
+                begun = next(iter(log.read(until=1)), None)
+                if log.run.run_id != learned.run_id or begun is None or not isinstance(begun.event, RunStarted):
+                    return  # another one of that name
+        except LogError:
+            return
+        yield dict(begun.event.skill.files)
+        learned = begun.event.learned

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
-from skillopt_es.config.backends import OWN_KEYS, backend_of, is_own_agent, kind_of, written
+from skillopt_es.config.backends import KNOWN_BACKENDS, OWN_KEYS, backend_of, is_own_agent, kind_of, written
 from skillopt_es.config.places import is_packaged
 from skillopt_es.config.sections import (
     MODEL_KEYS,
@@ -80,7 +80,15 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
     if unnamed:
         hint = f"write {' and '.join(f'{role}: NAME' for role in unnamed)} under model"
         given = " ".join(f"--set model.{role}=NAME" for role in unnamed)
-        raise reader.error(f"model.{unnamed[0]}", "", "the name of a model", f"{hint}, or give `{given}`")
+        hint = f"{hint}, or give `{given}`"
+        unknown = [role for role in unnamed if config.role(role).backend not in KNOWN_BACKENDS]
+        if unknown:  # a misspelt agent of the user's own has no model either
+            backend = config.role(unknown[0]).backend
+            hint += (
+                f"; skillopt-es brings no backend called {backend!r}, and an agent of your own, which needs no model's "
+                f"name, is python:FILE:FUNCTION, command or http"
+            )
+        raise reader.error(f"model.{unnamed[0]}", "", "the name of a model", hint)
     check_priced(config)
     _check_lengths(config, reader)
 

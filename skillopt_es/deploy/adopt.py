@@ -79,6 +79,11 @@ def adopt(
     return True
 
 
+def is_as(folder: Path, files: Mapping[str, str]) -> bool:
+    """Whether all these files are there, and as they are here."""
+    return all(_is(folder / path, text) for path, text in files.items())
+
+
 def take_back(folder: Path, name: str) -> list[str]:
     """Puts back what was there before; the files. Raises OutputRefused where somebody has changed them since."""
     store = folder / STORE / "adopted" / name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -14,6 +14,7 @@ from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderErro
 from skillopt_es.adapters.tasksets.rows import Row, same_ids
 from skillopt_es.adapters.tasksets.suites import READERS, read_taskset
 from skillopt_es.adapters.tasksets.twins import Twins, twins_in
+from skillopt_es.counting import counted
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import AskOptions, ChatReply, Message
@@ -55,7 +56,22 @@ def find_tasks(source: Path, kind: str, mapping: Mapping[str, str]) -> Found:
         )
     if not taken.tasks:
         raise DataError(f"{source}: no task could be taken: {taken.left[0][1] if taken.left else 'it is empty'}")
-    return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=taken.notes, twins=_twins(taken.tasks))
+    notes = (*taken.notes, *_without_answer(taken.tasks))
+    return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=notes, twins=_twins(taken.tasks))
+
+
+_GRADED_WITHOUT = frozenset({"judge", "checks", "reported"})
+
+
+def _without_answer(tasks: Sequence[Row]) -> Iterator[str]:
+    """That tasks have nothing to be graded by, if some have not."""
+    open_ = [
+        each for each in tasks if each.get("expected") in (None, "", []) and each.get("grader") not in _GRADED_WITHOUT
+    ]
+    if len(open_) == len(tasks):
+        yield "no field is the expected answer: --field expected=NAME says which one is, or a judge grades (env.grader)"
+    elif open_:
+        yield f"without an expected answer: {counted(len(open_), 'task')} (first: {open_[0]['id']})"
 
 
 async def unmet(check: Json, answer: str, tools: Sequence[str]) -> str:

@@ -67,9 +67,13 @@ function exchange(fresh) {
     if (!now || now.innerHTML === old.innerHTML || old.contains(document.activeElement) && isField(document.activeElement)) continue;
     const open = new Set([...old.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
     const focused = old.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+    const written = new Map([...old.querySelectorAll("input, select, textarea")].filter(isTouched).map((each) => [placeOf(each), each.value]));
     const marked = new Map([...old.querySelectorAll("input[type=checkbox]")].map((each) => [nameOf(each), each.checked]));
     old.replaceChildren(...now.childNodes);
     for (const box of old.querySelectorAll("input[type=checkbox]")) box.checked = marked.get(nameOf(box)) ?? box.checked;
+    for (const field of old.querySelectorAll("input, select, textarea")) {
+      if (written.has(placeOf(field)) && field.type !== "checkbox") field.value = written.get(placeOf(field));
+    }
     for (const summary of old.querySelectorAll("details > summary")) {
       if (open.has(summary.textContent)) summary.parentElement.open = true;
     }
@@ -80,6 +84,11 @@ function exchange(fresh) {
 // What tells a link or a box from the others of a part.
 function nameOf(element) {
   return element.getAttribute("href") ?? `${element.name}=${element.value}`;
+}
+
+// What tells a field from those of the same name in other forms of a part.
+function placeOf(field) {
+  return `${field.closest("details")?.querySelector("summary")?.textContent ?? ""}: ${field.name}`;
 }
 
 function isField(element) {
@@ -175,6 +184,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
 
 function isTouched(field) {
   if (field instanceof HTMLSelectElement) return [...field.options].some((each) => each.selected !== each.defaultSelected);
+  if (field instanceof HTMLTextAreaElement) return field.value !== field.defaultValue;
   return field instanceof HTMLInputElement && (field.value !== field.defaultValue || field.checked !== field.defaultChecked);
 }
 

@@ -41,6 +41,16 @@ def test_a_file_that_was_changed_is_replaced_by_force_alone(cli: Cli, project: P
     assert (project / "MINE.md").read_text(encoding="utf-8") == "mine\n"
 
 
+def test_a_run_that_continues_another_takes_the_place_of_what_that_one_began_with(cli: Cli, project: Path) -> None:
+    """Nobody has changed the file: the second run began with the best skill of the first."""
+    assert cli("continue", "one", "--name", "more", "--quiet", "--set", "train.num_epochs=1").code == 0
+    assert "adopted:" in cli("adopt", "more").out
+    assert cli("adopt", "more", "--undo").code == 0
+    assert (project / "MINE.md").read_text(encoding="utf-8") == START
+    (project / "MINE.md").write_text("mine\n", encoding="utf-8")
+    assert "somebody has changed it since" in cli("adopt", "more").err
+
+
 def test_a_run_that_began_with_nothing_has_no_file_to_replace(cli: Cli, project: Path) -> None:
     """It says what to do instead."""
     cli("run", "--name", "two", "--quiet", "--set", "train.num_epochs=1", "--set", "env.skill_init=")

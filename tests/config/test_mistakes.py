@@ -100,6 +100,15 @@ def test_a_config_without_models_is_told_what_to_write(tmp_path: Path) -> None:
     assert "`--set model.optimizer=NAME --set model.target=NAME`" in refused.value.hint
 
 
+def test_a_misspelt_agent_is_not_asked_for_a_model_s_name_alone(tmp_path: Path) -> None:
+    """The name of a model is not what is wrong."""
+    (tmp_path / "config.yaml").write_text("model: {optimizer: o, target_backend: 'pyhton:agent.py:answer'}\n")
+    with pytest.raises(ConfigError) as refused:
+        load_config(tmp_path / "config.yaml")
+    assert "'pyhton:agent.py:answer'" in refused.value.hint
+    assert "python:FILE:FUNCTION" in refused.value.hint
+
+
 def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
     """It would lift what it is to lower."""
     error = refusal(tmp_path, {"optimizer": {"learning_rate": 1}})

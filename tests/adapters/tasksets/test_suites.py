@@ -14,6 +14,7 @@ from skillopt_es.adapters.tasksets.suites import READERS, read_taskset
 from skillopt_es.adapters.tasksets.twins import twins_in
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
+from skillopt_es.sessions.tasksets import find_tasks
 
 FILES = Path(__file__).parent / "files"
 
@@ -42,6 +43,35 @@ def test_a_dataset_of_huggingface_says_its_splits() -> None:
 def test_examples_of_dspy(name: str, kind: str) -> None:
     """Dumped as dictionaries, or as the demos of a saved program."""
     assert brief(taken(FILES / name, kind)) == [("Say 1", "1"), ("Say 2", "2")]
+
+
+def test_programs_of_dspy_hold_their_predictors_by_name(tmp_path: Path) -> None:
+    """As every program but a bare predictor is saved."""
+    one = json.loads((FILES / "dspy_program.json").read_text())
+    metadata = one.pop("metadata")
+    other = {**one, "demos": [], "train": [{"question": "Say 3", "answer": "3"}]}
+    saved = {"classify.predict": one, "answer.predict": other, "metadata": metadata}
+    (tmp_path / "program.json").write_text(json.dumps(saved))
+    assert brief(taken(tmp_path / "program.json", "dspy")) == [("Say 1", "1"), ("Say 2", "2"), ("Say 3", "3")]
+
+
+def test_a_field_within_a_field_may_be_named(tmp_path: Path) -> None:
+    """As in SQuAD, whose answers are in `answers.text`."""
+    rows = [{"question": "Where?", "answers": {"text": ["here"], "answer_start": [3]}}, {"question": "When?"}]
+    tasks = taken(write_lines(tmp_path / "a.jsonl", rows), "table", expected="answers.text")
+    assert brief(tasks) == [("Where?", ["here"]), ("When?", None)]
+    with pytest.raises(DataError, match="no such field"):
+        taken(tmp_path / "a.jsonl", "table", expected="answers.texts")
+
+
+def test_tasks_without_an_answer_are_told(tmp_path: Path) -> None:
+    """All of them, or some."""
+    (tmp_path / "a.csv").write_text("question,gold\nSay 1,1\nSay 2,\n")
+    assert find_tasks(tmp_path / "a.csv", "", {}).notes[-1] == "without an expected answer: 1 task (first: a-2)"
+    (tmp_path / "b.csv").write_text("question,antwort\nSay 1,1\nSay 2,2\n")
+    assert "--field expected=NAME" in find_tasks(tmp_path / "b.csv", "", {}).notes[-1]
+    named = find_tasks(tmp_path / "b.csv", "", {"expected": "antwort"})
+    assert named.notes == ("input from question, expected from antwort",)
 
 
 def test_cells_may_stand_between_semicolons(tmp_path: Path) -> None:
@@ -79,6 +109,30 @@ def test_tests_of_promptfoo() -> None:
         ("Say the number 3.", "judge"),
     ]
     assert [where.rpartition(": ")[2] for where, _ in tasks.left] == ["test 4"]
+
+
+def test_variables_of_promptfoo_with_several_values_are_several_tests(tmp_path: Path) -> None:
+    """One for each combination; assertions are filled, too; what no text fills is left."""
+    variables = [
+        {"say": ["one", "two"], "in": ["French", "Dutch"]},
+        {"say": "one"},
+        {"say": "file://x.txt", "in": "Dutch"},
+        {"say": {"a": 1}, "in": "Dutch"},
+    ]
+    tests = [{"vars": each, "assert": [{"type": "equals", "value": "{{say}}!"}]} for each in variables]
+    (tmp_path / "p.json").write_text(json.dumps({"prompts": ["Say {{say}} in {{ in }}."], "tests": tests}))
+    tasks = taken(tmp_path / "p.json", "promptfoo")
+    assert [(task["id"], task["input"], task["expected"]) for task in tasks.tasks] == [
+        ("p-1-1", "Say one in French.", "one!"),
+        ("p-1-2", "Say one in Dutch.", "one!"),
+        ("p-1-3", "Say two in French.", "two!"),
+        ("p-1-4", "Say two in Dutch.", "two!"),
+    ]
+    assert [why for _, why in tasks.left] == [
+        "its prompt needs what no variable gives",
+        "its variable say stands in another file",
+        "its variable say is no text",
+    ]
 
 
 def test_samples_of_openai_evals(tmp_path: Path) -> None:
