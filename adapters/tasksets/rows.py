@@ -132,7 +132,7 @@ def placed_tasks(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], st
     left: list[tuple[str, str]] = []
     for number, (where, row) in enumerate(rows, start=1):
         parts = {ours: _value(row, theirs) for ours, theirs in chosen.items()}
-        task = {ours: value for ours, value in parts.items() if value is not None}
+        task: Row = {ours: value for ours, value in parts.items() if value is not None}
         asked = task.get("input", row.get("messages"))
         if not asked or (isinstance(asked, str) and not asked.strip()):
             left.append((where, "it asks nothing"))
