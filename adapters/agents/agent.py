@@ -306,7 +306,9 @@ def _hint(failed: Failure, settings: ModelSettings) -> str:
         "invalid_reply": _form(settings),
         "transport": f"is it running? {setting(role, 'url')} says where it is asked",
         "config": f"check {setting(role, 'url')}" if settings.backend == "http" else "",
-        "auth": f"check the key in the environment variable {settings.api_key_env}" if settings.api_key_env else "",
+        "auth": f"check the key in the environment variable {settings.api_key_env}"
+        if settings.api_key_env
+        else f"if it needs a key, {setting(role, 'api_key_env')} names the variable that holds it",
     }
     return hints.get(failed.kind, "")
 

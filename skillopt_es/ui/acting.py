@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from skillopt_es.ui.starting import Process, Starter
 
 _WAIT_SECONDS = 2.0
 _DIGITS = 16
+_PATIENCE, _LOOK_EVERY = 50, 0.1  # looks, and seconds between them
 _LIMITS = ("max_calls", "max_tokens", "max_cost", "max_minutes")
 _TOLD_BY_THE_RUN = (None, 0, 3, 130)
 """How a command ends that is at work, is done, or has paused the run."""
@@ -69,9 +71,19 @@ class Acts:
         visit = self.visit(request)
         if not visit.may_act:
             raise Refused("nothing can be begun from here", hint="open the address that the command printed")
+        before = self.starter.processes.get(request.query_params.get("as", ""))
+        if before is not None:  # it is filled in as it was for a command that came to nothing
+            return self._form(visit, before.filled.get("config", ""), before.filled, None)
         return self._form(visit, request.query_params.get("config", ""), {}, None)
 
-    def _form(self, visit: Visit, config: str, fields: Mapping[str, str], found: Mapping[str, Json] | None) -> Response:
+    def _form(
+        self,
+        visit: Visit,
+        config: str,
+        fields: Mapping[str, str],
+        found: Mapping[str, Json] | None,
+        status: int = 200,
+    ) -> Response:
         configs = self.starter.configs()
         chosen = config if config in configs else next(iter(configs))
         try:
@@ -79,7 +91,7 @@ class Acts:
         except SkillOptError as error:
             values, wrong = {}, problem(str(error))
         main = start_page([*configs], chosen, values, fields, visit.form_token)
-        return page("Start a run", *main, wrong, checked_part(found), visit=visit)
+        return page("Start a run", *main, wrong, checked_part(found), visit=visit, status=status)
 
     def _values(self, words: tuple[str, ...]) -> dict[str, Json]:
         """What the chosen config has for each key."""
@@ -108,9 +120,12 @@ class Acts:
     async def start(self, request: Request) -> Response:
         """Begins a run."""
         fields = await self._fields(request)
-        begun = await run_in_threadpool(
-            self.starter.begin, fields.get("config", ""), settings_of(fields), fields.get("name", "").strip()
-        )
+        config, name = fields.get("config", ""), fields.get("name", "").strip()
+        try:
+            begun = await run_in_threadpool(self.starter.begin, config, settings_of(fields), name, fields)
+        except SkillOptError as error:  # what was filled in stays
+            found: dict[str, Json] = {"error": {"message": error.message, "hint": error.hint}}
+            return await run_in_threadpool(self._form, self.visit(request), config, fields, found, 400)
         return _to(address("started", begun.name))
 
     def started(self, request: Request) -> Response:
@@ -125,7 +140,11 @@ class Acts:
         said = el("pre", process.words_said(), class_="payload", tabindex=0, role="group", aria_label="What it said")
         begun = "continued" if process.resumes else "begun"
         head = el("h1", f"{name} is being {begun}" if code is None else f"{name} was not {begun}")
-        more = note("This page goes on by itself.") if code is None else el("p", link("Back to the form", "start"))
+        more = (
+            note("This page goes on by itself.")
+            if code is None
+            else el("p", link("Back to the form", "start", **{"as": name}))
+        )
         there = link("The run", "run", name) if is_run(self.site.directory / name) else None
         main = part("started", head, said, more, there)
         waiting = "/stream" if code is None else ""
@@ -138,6 +157,10 @@ class Acts:
         """Goes on with a run."""
         await self._fields(request)
         folder = self.site.folder(request.path_params["run"])
+        for _ in range(_PATIENCE):  # a command that has just paused it may still be on its way out
+            if now_of(folder) is not None or not (is_written(folder) or self.starter.is_busy(folder.name)):
+                break
+            await asyncio.sleep(_LOOK_EVERY)
         if is_written(folder):
             raise Refused(f"{folder.name} is at work already")
         self.starter.resume(folder)

@@ -42,6 +42,8 @@ class Process:
     """A file that has no name any more: it is gone with the page."""
     resumes: bool = False
     """Whether it goes on with a run that there was."""
+    filled: Mapping[str, str] = field(factory=dict)
+    """The form that it was begun with."""
 
     def ended(self) -> int | None:
         """Its exit code; None while it works."""
@@ -97,13 +99,18 @@ class Starter:
         except ValueError:
             return {"error": {"message": "the command said nothing that can be read", "hint": "", "exit_code": 1}}
 
-    def begin(self, config: str, settings: Sequence[str], name: str) -> Process:
-        """A new run, in a process of its own."""
+    def is_busy(self, name: str) -> bool:
+        """Whether a command that was begun from here is at work on a run."""
+        process = self.processes.get(name)
+        return process is not None and process.ended() is None
+
+    def begin(self, config: str, settings: Sequence[str], name: str, filled: Mapping[str, str]) -> Process:
+        """A new run, in a process of its own; `filled` is the form that asks for it."""
         stem = config.rpartition(": ")[2].rpartition("/")[2].removesuffix(".yaml") or "run"
         name = checked_name("name", name or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
         if is_run(self.directory / name):
             raise Refused(f"there is a run {name} already", hint="give it another name")
-        return self._begun(name, (*self.words(config, settings), f"--run={name}", "--quiet"))
+        return self._begun(name, (*self.words(config, settings), f"--run={name}", "--quiet"), filled=filled)
 
     def resume(self, folder: Path) -> Process:
         """Goes on with a run, in a process of its own."""
@@ -112,9 +119,10 @@ class Starter:
     def _where(self) -> tuple[str, ...]:
         return (f"--dir={self.directory}",)
 
-    def _begun(self, name: str, words: Sequence[str], *, resumes: bool = False) -> Process:
-        before = self.processes.get(name)
-        if before is not None and before.ended() is None:
+    def _begun(
+        self, name: str, words: Sequence[str], *, resumes: bool = False, filled: Mapping[str, str] | None = None
+    ) -> Process:
+        if self.is_busy(name):
             raise Refused(f"{name} is at work already")
         said, path = tempfile.mkstemp()
         Path(path).unlink()
@@ -125,7 +133,7 @@ class Starter:
             stderr=subprocess.STDOUT,
             start_new_session=os.name == "posix",  # Ctrl-C ends the page, not the runs
         )
-        process = Process(name, tuple(words), child, said, resumes)
+        process = Process(name, tuple(words), child, said, resumes, filled or {})
         self.processes[name] = process
         return process
 

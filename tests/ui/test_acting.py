@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 from support.asking import Asking
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.runs.inbox import Inbox
 from skillopt_es.sessions.session import resume, start
-from skillopt_es.ui import starting
+from skillopt_es.ui import acting, starting
 from skillopt_es.ui.acting import Acts
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.start_page import keys, settings_of
@@ -139,6 +140,33 @@ def test_a_run_is_begun_by_the_command_with_a_word_for_each_argument(there: Aski
     assert begun == [["run", "--demo=demo", *settings, place, "--run=mine", "--quiet"]]
     there.post("/run/run/resume", {})
     assert begun[-1] == ["resume", place, "--quiet", "--", "run"]
+
+
+def test_a_form_that_did_not_work_keeps_what_was_filled_in(there: Asking, begun: list[Sequence[str]]) -> None:
+    """At once, and after its command came to nothing."""
+    fields = {"config": "demo: demo", "name": "run", "train.seed": "4711", "more": "env.grader=exact"}
+    answer = there.post("/start", fields)
+    assert answer.status_code == 400
+    assert "there is a run run already" in answer.text
+    assert 'value="4711"' in answer.text
+    assert "env.grader=exact" in answer.text
+    site = Site(there.directory, there.rules)
+    acts = Acts(site, lambda request: site.visit(signed_in=True))
+    acts.starter.begin("demo: demo", (), "mine", {**fields, "name": "mine"})
+    asked = Request({"type": "http", "method": "GET", "query_string": b"as=mine", "headers": []})
+    assert b'value="4711"' in acts.form(asked).body
+    assert begun
+
+
+def test_a_run_is_continued_while_the_command_that_paused_it_is_on_its_way_out(
+    there: Asking, begun: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever presses a button that is there is not told to come back later."""
+    looks = iter([True, True, False, False, False])
+    monkeypatch.setattr(acting, "is_written", lambda folder: next(looks))
+    monkeypatch.setattr(acting, "_LOOK_EVERY", 0)
+    assert there.post("/run/run/resume", {}).status_code == 303
+    assert len(begun) == 1
 
 
 def test_why_a_run_was_not_continued_stands_on_its_page(there: Asking, begun: list[Sequence[str]]) -> None:

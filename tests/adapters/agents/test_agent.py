@@ -193,6 +193,14 @@ def test_an_address_without_an_answer_says_what_happened(reply: Reply, kind: str
     assert (failure.kind, failure.systemic, len(failure.tries)) == (kind, systemic, tries), failure.message
 
 
+def test_an_address_that_wants_a_key_says_where_to_name_one() -> None:
+    """Which is all that can be done about it."""
+    with Endpoint(lambda _: Reply(status=401)) as endpoint:
+        hint = failed(address(endpoint.url)).hint
+    assert "names the variable that holds it" in hint
+    assert "target_api_key_env" in hint
+
+
 def test_only_an_attempt_that_never_began_is_made_again() -> None:
     """An address that says "not now" is asked once more; one that is not there, as often as configured."""
     with Endpoint(lambda number: Reply(status=503) if number == 1 else Reply(body=b'"green"')) as endpoint:
