@@ -83,7 +83,8 @@ class Summary:
     """
     A run so far: where it stands, and its lines in the order in which they happened.
 
-    `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it.
+    `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it. `steps` are
+    those that it has at most; None where its program ends by the calls that it may make.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -95,7 +96,7 @@ class Summary:
     epoch: int = 0
     epochs: int = 0
     step: int = 0
-    steps: int = 0
+    steps: int | None = 0
     initial: str = ""
     current: Holder = field(factory=Holder)
     best: Holder = field(factory=Holder)
@@ -165,13 +166,18 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         summary,
         status="running",
         program=event.program,
-        steps=event.total_steps,
+        steps=None if _ends_by_calls(event) else event.total_steps,
         epochs=epochs,
         initial=holder.skill,
         current=holder,
         best=holder,
         certifies=wants_certificate(event),
     )
+
+
+def _ends_by_calls(event: RunStarted) -> bool:
+    budget = event.config.get("budget")
+    return event.program == "search" and isinstance(budget, dict) and budget.get("max_calls") is not None
 
 
 def _resumed(summary: Summary, event: RunResumed) -> Summary:

@@ -40,7 +40,7 @@ class Side:
     forked: RunForked | None
     metric: str | None
     step: int
-    steps: int
+    steps: int | None
     accepted: int
     rejected: int
     indecisive: int

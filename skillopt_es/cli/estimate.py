@@ -67,7 +67,7 @@ def print_estimate(config: RunConfig, directory: Path, *, as_json: bool) -> None
 
 
 def _print(found: Estimate) -> None:
-    field("plan", f"{counted(found.epochs, 'epoch')}, {counted(found.steps, 'step')}")
+    field("plan", _planned(found))
     field("rests on", ", ".join(found.runs) or "the config alone")
     headers = ("stage", "calls", "tokens in", "tokens out", *([f"cost {found.currency}"] if found.currency else []))
     rows = [
@@ -89,6 +89,12 @@ def _print(found: Estimate) -> None:
         field("money", "unknown: prices.models has no price of every model")
     for note in found.notes:
         field("note", note)
+
+
+def _planned(found: Estimate) -> str:
+    if found.within is not None:
+        return f"as many steps as {found.within:,} calls pay for, tests included"
+    return f"{counted(found.epochs, 'epoch')}, {counted(found.steps, 'step')}"
 
 
 def _stage(kind: str) -> str:
@@ -132,6 +138,7 @@ def _as_json(found: Estimate) -> Json:
     return {
         "epochs": found.epochs,
         "steps": found.steps,
+        "within": found.within,
         "earlier_runs": list(found.runs),
         "currency": found.currency or None,
         "calls": _range(found.calls),

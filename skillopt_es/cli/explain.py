@@ -91,6 +91,9 @@ def chain_of(step: int, reading: Reading) -> Chain:
     found = chains(reading.read(types=CHAIN_TYPES))
     if step in found:
         return found[step]
+    last = max(found, default=0)
+    if last != total and any(reading.read(types=("RunCompleted",))):
+        raise NotInRun(f"{name} has no step {step}: it ended after {f'step {last}' if last else 'none'}")
     if not 1 <= step <= total:
         raise NotInRun(f"{name} has no step {step}: it is a run of {counted(total, 'step')}")
     far = f"step {max(found)} of {total} is the last that it has reached" if found else "no step has come so far"

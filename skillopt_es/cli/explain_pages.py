@@ -13,6 +13,7 @@ from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
     CertificateWagered,
+    EditsRanked,
     Event,
     EvidenceRetracted,
     MetaSkillWritten,
@@ -21,10 +22,19 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.values import Credit, Edit
 from skillopt_es.presenting.documents import plain, result_json, use_json
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import change
-from skillopt_es.presenting.words import fate_words, names, proposal_words, short, source_words, unsaid_words
+from skillopt_es.presenting.words import (
+    credit_words,
+    fate_words,
+    names,
+    proposal_words,
+    short,
+    source_words,
+    unsaid_words,
+)
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import effect_words, note_fates
 from skillopt_es.projections.state import proposals_in
@@ -164,6 +174,9 @@ def _ranking(chain: Chain, errors: Mapping[str, float]) -> Iterator[str]:
             f"refused together, won {names(event.together.won) or 'none'}, lost {names(event.together.lost) or 'none'}"
         )
     budget = "" if event.budget is None else f", budget {event.budget}"
+    if event.credits:
+        yield from _screened(chain, chain.ranked.seq, event)
+        return
     said = f"{len(event.chosen)} of {len(event.pool)}{budget}{f'; {why}' if why else ''}"
     yield f"ranking, event {chain.ranked.seq}: {said}"
     for name in event.chosen:
@@ -177,6 +190,23 @@ def _ranking(chain: Chain, errors: Mapping[str, float]) -> Iterator[str]:
         yield f"  {', '.join(each.edits)}: {effect_words(each)}{sure}"
     if chain.rewritten is not None:
         yield f"rewrite, event {chain.rewritten.seq}: {in_words(chain.rewritten.event)}"
+
+
+def _screened(chain: Chain, seq: int, event: EditsRanked) -> Iterator[str]:
+    """What each edit has earned alone, those that stay first."""
+    yield f"screen, event {seq}: {len(event.chosen)} of {len(event.pool)} are kept"
+    for kept in (True, False):
+        for each in event.credits:
+            if (each.edit in event.chosen) is kept:
+                yield f"  {'kept   ' if kept else 'dropped'}  {each.edit}: {_earned(chain, each)}"
+
+
+def _earned(chain: Chain, credit: Credit) -> str:
+    """In words; of a line that is tried without, whether a task needs it."""
+    edit = chain.proposals.get(credit.edit)
+    if not isinstance(edit, Edit) or edit.source != "pruning":
+        return credit_words(credit)
+    return f"needed by {names(credit.broke)}" if credit.broke else f"of no use to {names(edit.claims)}"
 
 
 def _parts(tried: Tried) -> Iterator[str]:

@@ -33,6 +33,10 @@ _ASKED = """  target_gateway: openai                # its calls of a model go th
   target: gpt-4.1-mini                  # the model that it asks
 """
 
+_CALLS = "  max_calls: 300 "
+_CALLS_OF_AGENT = """  # Each attempt of your agent counts, and so does each call that it makes through the run.
+  max_calls: 600 """
+
 _IGNORED = "# what skillopt-es writes beside your files\nruns/\nevals/\n# keys\n.env\n"
 
 
@@ -52,6 +56,7 @@ def init_command(directory: Path, agent: str | None, force: bool) -> None:
     config = shlex.quote(str(directory / "config.yaml"))
     click.echo("next   name your models in config.yaml and export the key: export OPENAI_API_KEY=...")
     click.echo(f"       skillopt-es doctor {config}    is everything in place?")
+    click.echo(f"       skillopt-es estimate {config}  what will it cost?")
     click.echo(f"       skillopt-es run {config}       train")
     click.echo(f"       then put your own tasks, skill and grading into the other {len(files) - 1} files")
 
@@ -86,7 +91,9 @@ def _template(name: str, agent: str | None) -> bytes:
     if agent is None or name != "config.yaml":
         return content
     assert _TARGET.encode() in content
-    return content.replace(_TARGET.encode(), (_AGENTS[agent][1] + _ASKED).encode())
+    assert _CALLS.encode() in content
+    own = content.replace(_TARGET.encode(), (_AGENTS[agent][1] + _ASKED).encode())
+    return own.replace(_CALLS.encode(), _CALLS_OF_AGENT.encode())
 
 
 _PACKAGE = {  # where it goes, and what it is made from

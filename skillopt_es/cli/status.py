@@ -29,7 +29,14 @@ from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
-from skillopt_es.presenting.words import is_sealed, looks_words, skill_named, status_words
+from skillopt_es.presenting.words import (
+    is_sealed,
+    looks_words,
+    progress_cell,
+    progress_words,
+    skill_named,
+    status_words,
+)
 from skillopt_es.programs.harvesting import HARVEST
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
@@ -128,7 +135,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     return (
         each.folder.name,
         status_words(each.status, damaged=bool(each.problem)),
-        "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
+        "-" if summary.is_evaluation else progress_cell(summary),
         shown_value(summary.current.value),
         shown_value(summary.best.value),
         shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
@@ -209,9 +216,8 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
     _print_changes(summary)
     if found.started is not None:
         field("trains", _what(found.started))
-    epoch = f", epoch {summary.epoch} of {summary.epochs}" if summary.epoch or not summary.step else ""
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
-    field("progress", f"step {summary.step} of {summary.steps}{epoch}{stopped}{_resumed(summary)}")
+    field("progress", f"{progress_words(summary)}{stopped}{_resumed(summary)}")
     field("validation", _validation(summary))
     _print_honesty(found, null)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"

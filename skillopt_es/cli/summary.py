@@ -167,6 +167,8 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     known = f"{before} -> {after}{chosen_words(chosen=_is_chosen(state), tested=bool(state.tests))}"
     field("validation", "not measured yet" if before == after == "-" else known)
     print_tests(_tests(state))
+    if _untested(state):
+        field("test", "not made: its calls were used before; `eval` makes it")
     print_certificate(certificate_of(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")
@@ -177,6 +179,14 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
         field("note", note)
     say()
     print_next(next_steps(state, folder))
+
+
+def _untested(state: AnyState) -> bool:
+    """Whether a complete run was to be tested, and its program has left that out for want of calls."""
+    assert state.started is not None
+    evaluation = state.started.config.get("evaluation")
+    wanted = isinstance(evaluation, dict) and evaluation.get("eval_test") is True
+    return bool(wanted and state.started.splits.test and state.completed and not state.tests)
 
 
 def _is_chosen(state: AnyState) -> bool:
@@ -197,6 +207,10 @@ def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
     if state.completed is None:
         return [(resuming(folder), "")]
     steps = [(f"report {name}{where}", "the run as a page")]
+    if _untested(state):
+        steps.append(
+            (f"eval --run {folder if where else name} --split test", "the test that its calls did not pay for")
+        )
     if _backends(state) == {"simulated"}:  # the demo: there is nothing to deliver
         if state.steps_done:
             steps.append((f"replay {name} --until step {min(2, state.steps_done)}{where}", "the state then"))

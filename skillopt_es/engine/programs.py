@@ -209,7 +209,8 @@ class Program(Generic[S]):
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
     `hands_on` adds what a run that continues this one takes over beside its best skill.
-    One that `trains_folder` begins with a folder of skills, not with one skill.
+    One that `trains_folder` begins with a folder of skills, not with one skill. One that goes `by_calls` plans its end
+    by `budget.max_calls`, where that is given; `steps` is no bound then.
     """
 
     name: str
@@ -239,12 +240,22 @@ class Program(Generic[S]):
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
     heeds: frozenset[Order] = frozenset({"pause", "budget", "retract"})
     trains_folder: bool = False
+    by_calls: bool = False
 
     def unreached(self, event: Event) -> bool:
         """Whether an event says that the optimizer could not be reached."""
         if type(event) not in self.answers:
             return False
         return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
+
+
+def most_calls(state: AnyState) -> int | None:
+    """The calls that a run may make, as it was started or resumed; None for any number."""
+    assert state.started is not None
+    budget = state.started.config.get("budget")
+    first = budget.get("max_calls") if isinstance(budget, dict) else None
+    most = state.overrides.get("budget.max_calls", first)
+    return most if isinstance(most, int) else None
 
 
 _HANDED_OVER: dict[str, Program[Any]] = {}

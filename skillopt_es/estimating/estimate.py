@@ -64,7 +64,11 @@ class Line:
 
 @frozen(kw_only=True)
 class Estimate:
-    """A whole run before it begins; `runs` are the earlier ones that it rests on."""
+    """
+    A whole run before it begins; `runs` are the earlier ones that it rests on.
+
+    `within` are the calls by which its program plans its end, where it does: so many it makes at most in all.
+    """
 
     lines: tuple[Line, ...]
     calls: Range
@@ -76,32 +80,48 @@ class Estimate:
     time_basis: str
     steps: int
     epochs: int
+    within: int | None
     runs: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
     """The estimate of a run."""
-    steps, epochs = run.started.total_steps, run.config.train.num_epochs
-    parts = with_judge(program_of(run.started).plan(run, steps, epochs), run)
+    steps, epochs, program = run.started.total_steps, run.config.train.num_epochs, program_of(run.started)
+    parts = with_judge(program.plan(run, steps, epochs), run)
     prices = prices_in(run.config.resolved)
     lines = tuple(_line(part, run, past, prices) for part in parts)
+    within = run.config.budget.max_calls if program.by_calls else None
     costs = [line.cost for line in lines]
     seconds, time_basis = _time(parts, lines, past)
     return Estimate(
         lines=lines,
-        calls=_sum([line.calls for line in lines]),
-        input_tokens=_sum([line.input_tokens for line in lines]),
-        output_tokens=_sum([line.output_tokens for line in lines]),
-        cost=None if None in costs else _sum([cost for cost in costs if cost is not None]),
+        calls=_in_all([(line.calls, line.calls) for line in lines], within),
+        input_tokens=_in_all([(line.calls, line.input_tokens) for line in lines], within),
+        output_tokens=_in_all([(line.calls, line.output_tokens) for line in lines], within),
+        cost=None if None in costs else _in_all([(line.calls, line.cost or NONE) for line in lines], within),
         currency=prices.currency,
         seconds=seconds,
         time_basis=time_basis,
         steps=steps,
         epochs=epochs,
+        within=within,
         runs=tuple(each.name for each in past),
-        notes=(*_notes(run, past), *_pauses(run, lines)),
+        notes=(*_notes(run, past), *_pauses(run, lines, within)),
     )
+
+
+def _in_all(lines: Sequence[tuple[Range, Range]], within: int | None) -> Range:
+    """The sum of what lines take, each beside its calls; where all have only so many calls, the dearest come first."""
+    found = _sum([taken for _, taken in lines])
+    if within is None:
+        return found
+    expected, left, high = sum(calls.expected for calls, _ in lines), float(within), 0.0
+    for calls, taken in sorted(lines, key=lambda line: -line[1].high / max(1.0, line[0].high)):
+        paid = min(left, calls.high)
+        left, high = left - paid, high + taken.high * paid / max(1.0, calls.high)
+    share = min(1.0, within / expected) if expected else 1.0
+    return Range(low=min(found.low, high), expected=min(found.expected * share, high), high=high)
 
 
 def _sum(ranges: Sequence[Range]) -> Range:
@@ -245,12 +265,12 @@ def _counted(runs: int) -> str:
     return counted(runs, "earlier run")
 
 
-def _pauses(run: RunData, lines: Sequence[Line]) -> list[str]:
+def _pauses(run: RunData, lines: Sequence[Line], within: int | None) -> list[str]:
     """The limits of the budget that the run is expected to reach."""
     budget = run.config.budget
     costs = [line.cost.expected for line in lines if line.cost is not None]
     expected = {
-        "max_calls": (budget.max_calls, sum(line.calls.expected for line in lines)),
+        "max_calls": (budget.max_calls if within is None else None, sum(line.calls.expected for line in lines)),
         "max_tokens": (
             budget.max_tokens,
             sum(line.input_tokens.expected + line.output_tokens.expected for line in lines),

@@ -14,7 +14,7 @@ def column(each: Side) -> dict[str, str]:
         "status": each.status,
         "fork of": "" if each.forked is None else f"{each.forked.parent} after event {each.forked.seq:,}",
         "changed": "" if each.forked is None else shown_settings(each.forked.overrides),
-        "steps": f"{each.step} of {each.steps}",
+        "steps": f"{each.step}" if each.steps is None else f"{each.step} of {each.steps}",
         "accepted": str(each.accepted),
         "rejected": str(each.rejected),
         "indecisive": str(each.indecisive) if each.indecisive else "",

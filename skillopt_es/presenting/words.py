@@ -14,12 +14,26 @@ from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
     from skillopt_es.projections.fates import Fate
+    from skillopt_es.projections.summary import Summary
 
 
 def is_sealed(started: RunStarted) -> bool:
     """Whether each look at the test items of the run has to be recorded."""
     env = started.config.get("env")
     return isinstance(env, dict) and env.get("seal_test") is True
+
+
+def progress_words(summary: Summary) -> str:
+    """Which step a run has come to; of how many, and in which epoch, where that is planned."""
+    if summary.steps is None:
+        return f"step {summary.step}"
+    epoch = f", epoch {summary.epoch} of {summary.epochs}" if summary.epoch or not summary.step else ""
+    return f"step {summary.step} of {summary.steps}{epoch}"
+
+
+def progress_cell(summary: Summary) -> str:
+    """The same in a table."""
+    return f"{summary.step}" if summary.steps is None else f"{summary.step}/{summary.steps}"
 
 
 def looks_words(looks: Looks) -> str:

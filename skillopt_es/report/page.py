@@ -17,7 +17,7 @@ from skillopt_es.audit.headlines import Headline, Headlines, headlines
 from skillopt_es.counting import counted
 from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
-from skillopt_es.presenting.words import is_sealed, looks_words
+from skillopt_es.presenting.words import is_sealed, looks_words, progress_words
 from skillopt_es.projections.lines import Outcome, outcome_of
 from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.curve import curve_section
@@ -152,7 +152,7 @@ def _story(facts: Facts) -> list[str | Html]:
     if not summary.is_evaluation and facts.started is not None:
         verdicts = Counter(outcome_of(line.verdict) for line in summary.step_lines)
         counts = ", ".join(f"{verdicts[each]} {each}" for each in get_args(Outcome) if verdicts[each])
-        steps = f"Step {summary.step} of {summary.steps}, epoch {summary.epoch} of {summary.epochs}"
+        steps = progress_words(summary).capitalize()
         said.append(f"{steps}{f': {counts}' if counts else ''}. ")
     if summary.paused and facts.status == "paused":
         said.append(f"Paused: {summary.paused}. ")

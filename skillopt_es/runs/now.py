@@ -19,7 +19,7 @@ from pathlib import Path
 from attrs import asdict, define, evolve, field, frozen
 
 from skillopt_es.engine.in_flight import InFlight, Left
-from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.programs import most_calls, program_at
 from skillopt_es.engine.tasks import Comparisons, Questions, Rollouts, Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
@@ -122,7 +122,7 @@ class Tally:
         """How long the rest takes, if each step takes as long as those of this session did."""
         state = self.state
         done = state.steps_done - (self.steps_before or 0)
-        if state.started is None or not done:
+        if state.started is None or not done or (program_at(state).by_calls and most_calls(state) is not None):
             return None
         return (state.started.total_steps - state.steps_done) * (self.clock() - self.began) / done
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import asdict
 
+from skillopt_es.counting import counted
 from skillopt_es.engine.programs import program_at
 from skillopt_es.events.values import Json, Score
 from skillopt_es.projections.state import AnyState, Counts, Standing
@@ -14,7 +15,7 @@ def position(state: AnyState) -> str:
     if state.started is None:
         return "nothing has happened yet"
     if state.completed is not None:
-        return f"complete after {state.steps_done} steps"
+        return f"complete after {counted(state.steps_done, 'step')}"
     return program_at(state).words.position(state)
 
 

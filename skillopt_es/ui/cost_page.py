@@ -71,7 +71,7 @@ def _forecast(facts: Facts, spent: Spent) -> Iterator[Html]:
     """The steps that are left, if each takes what those that are over took on average."""
     summary = facts.summary
     done = [usage for step, usage in spent.usage.by_step.items() if step is not None and step <= summary.step]
-    left = summary.steps - summary.step
+    left = 0 if summary.steps is None else summary.steps - summary.step
     if summary.completed is not None or summary.stopped is not None or not done or left <= 0:
         return
     share = left / len(done)

@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import Recorded
 from skillopt_es.presenting.claims import Answer, answer
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
+from skillopt_es.presenting.words import progress_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
@@ -30,7 +31,7 @@ _MOST_STEPS = 60
 def run_head(facts: Facts, writer: str) -> Html:
     """Name, status, who is writing it, and why it stands still, if it does."""
     summary = facts.summary
-    said = [f"Step {summary.step} of {summary.steps}, epoch {summary.epoch} of {summary.epochs}."]
+    said = [f"{progress_words(summary).capitalize()}."]
     if summary.is_evaluation:
         said = ["An evaluation of one skill."]
     if facts.status == "paused":

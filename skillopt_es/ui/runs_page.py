@@ -9,6 +9,7 @@ from attrs import frozen
 
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import shown_amount
+from skillopt_es.presenting.words import progress_cell
 from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lines import EvaluationLine
 from skillopt_es.report.html import DASH, Html, count, el, join, note, row, score, table
@@ -171,7 +172,7 @@ def _row(each: Overview | Unreadable) -> Html:
     summary, tested = each.summary, _tested(each)
     measured = None if tested is None else tested.score.measured
     interval = wilson(tested.score.hard, measured) if tested is not None and measured else None
-    step = DASH if summary.is_evaluation else f"{summary.step}/{summary.steps}"
+    step = DASH if summary.is_evaluation else progress_cell(summary)
     spark = sparkline(each.bests, f"The best of {each.folder.name} by step")
     cells: list[tuple[Html | str | None, bool]] = [
         (_where_it_stands(each), False),

@@ -72,9 +72,10 @@ def test_the_tasks_are_what_the_config_says_of_them(tmp_path: Path) -> None:
         assert grade("I do not know", row)["hard"] == grade("", row)["soft"] == 0
 
 
-def test_the_project_learns_the_house_rules(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["search", "classic"])
+def test_the_project_learns_the_house_rules(program: str, tmp_path: Path) -> None:
     """`init`, then `run` against an endpoint: every validation mail is sorted right in the end."""
-    config = project(tmp_path / "p")
+    config = project(tmp_path / "p", program=program)
     with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
         done = command("run", config, "--set", f"model.base_url={server.base_url}", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -96,14 +97,32 @@ def test_a_project_with_an_agent_learns_them_too(agent: str, tmp_path: Path) -> 
         edit(config, "https://api.openai.com/v1", server.base_url)
         tried = command("doctor", "p/config.yaml", cwd=tmp_path)
         assert tried.code == 0, tried.out
-        done = command("run", "p/config.yaml", "--json", "--set", "train.num_epochs=1", cwd=tmp_path)
+        done = command("run", "p/config.yaml", "--json", "--set", "budget.max_calls=120", cwd=tmp_path)
     assert done.code == 0, done.err
     assert done.json["test_best"]["hard"] > done.json["test_initial"]["hard"]
 
 
+def test_the_project_is_a_search_within_its_calls(tmp_path: Path) -> None:
+    """What it may cost is told before, and it ends there by itself, its tests made."""
+    config = project(tmp_path / "p", program="search")
+    told = command("estimate", config, "--json", cwd=tmp_path).json
+    assert (told["within"], told["calls"]["high"]) == (300, 300)
+    with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
+        edit(config, "https://api.openai.com/v1", server.base_url)
+        assert command("doctor", config, cwd=tmp_path).code == 0
+        done = command("run", config, "--run", "r", "--json", "--set", "budget.max_calls=90", cwd=tmp_path)
+    assert done.json["status"] == "completed"
+    assert done.json["usage"]["usage"]["total"]["calls"] <= 90
+    first = json.loads(command("log", "r", "--type", "RunStarted", "--json", cwd=tmp_path).out)["event"]
+    assert first["program"] == "search"
+    assert first["config"]["evaluation"]["gate_rule"] == "no_lasting_loss"
+    assert command("install", "r", "--name", "triage", "--to", "skills", cwd=tmp_path).code == 0
+    assert (tmp_path / "skills" / "triage" / "SKILL.md").exists()
+
+
 def test_the_project_runs_offline_and_without_a_key(tmp_path: Path) -> None:
     """The simulated models know nothing of mails, but every part is exercised."""
-    config = project(tmp_path / "p")
+    config = project(tmp_path / "p", program="search")
     env = environment()
     del env["OPENAI_API_KEY"]
     done = command("run", config, "--set", "model.backend=simulated", "--json", cwd=tmp_path, env=env)

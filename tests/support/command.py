@@ -78,11 +78,30 @@ def start(*words: str | Path, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-def project(folder: Path, base_url: str = "") -> Path:
-    """A project as `init` writes it, set to this endpoint; its config."""
+_CLASSIC = """train:
+  num_epochs: 2
+  batch_size: 8
+gradient:
+  minibatch_size: 4
+optimizer:
+  learning_rate: 4
+  min_learning_rate: 2
+  slow_update_samples: 8
+evaluation:
+  gate_metric: mixed
+"""
+"""What a classic run of so few tasks is set to."""
+
+
+def project(folder: Path, base_url: str = "", *, program: str = "classic") -> Path:
+    """A project as `init` writes it, which is one of `search`, or for classic training, set to this endpoint."""
     done = command("init", folder, cwd=folder.parent)
     assert done.code == 0, done.err
     config = folder / "config.yaml"
+    if program == "classic":
+        before, found, _ = config.read_text(encoding="utf-8").partition("train:\n  program: search")
+        assert found
+        config.write_text(before + _CLASSIC, encoding="utf-8")
     if base_url:
         edit(config, "https://api.openai.com/v1", base_url)
     return config

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -73,6 +75,9 @@ def _default(value: object) -> str:
 
 def _options(package: str) -> Any:
     """The class of an environment's own keys."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        if module.name.endswith((".options", ".environment")):  # some are only imported once they are needed
+            importlib.import_module(module.name)
     modules = [module for name, module in sys.modules.items() if name.startswith(package)]
     return next(value for module in modules for name, value in vars(module).items() if name.endswith("Options"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from skillopt_es.engine.programs import most_calls
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import FINAL_TEST
 from skillopt_es.events.values import DRAWS_ONCE, LASTING
@@ -12,15 +13,6 @@ from skillopt_es.programs.search.state import SearchState
 _SHARE_OF_TESTS = 3
 LEAST = 2
 """Training items with which a step is worth its gate."""
-
-
-def most_calls(state: SearchState) -> int | None:
-    """The calls that the run may make, as it was started or resumed; None for any number."""
-    assert state.started is not None
-    budget = state.started.config.get("budget")
-    first = budget.get("max_calls") if isinstance(budget, dict) else None
-    most = state.overrides.get("budget.max_calls", first)
-    return most if isinstance(most, int) else None
 
 
 def gate_items(run: RunData) -> int:
@@ -35,6 +27,15 @@ def gate_questions(run: RunData) -> int:
     evaluation, items = run.config.evaluation, len(run.selection_items)
     rounds = 1 if evaluation.gate_rule in (DRAWS_ONCE | LASTING) else evaluation.gate_draws
     return 2 * items * rounds if evaluation.compare_answers else 0
+
+
+def calls_of_one(run: RunData) -> int:
+    """
+    How many calls count for one that a result names.
+
+    An agent that asks its model through the run counts itself, and then at least one call that it makes.
+    """
+    return 2 if run.config.target_model.gateway else 1
 
 
 def most_tries(size: int) -> int:
@@ -54,11 +55,11 @@ def step_size(state: SearchState, run: RunData) -> int:
         wanted = min(wanted, run.config.search.first_batch)
     if most is None:
         return wanted
-    left = _left(state, most) - _set_aside(state, run, most)
+    left = _left(state, run, most) - _set_aside(state, run, most)
     while wanted >= min(LEAST, run.config.train.batch_size):
         tries = wanted * (1 + run.config.evaluation.certificate) + first_tries(wanted) + gate_items(run)
         questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
-        if _a_try(state) * tries + questions + gate_questions(run) <= left:
+        if _a_try(state, run) * tries + questions + gate_questions(run) <= left:
             return wanted
         wanted -= 1
     return 0
@@ -69,8 +70,8 @@ def closing_size(state: SearchState, run: RunData) -> int:
     wanted, most = run.config.train.batch_size, most_calls(state)
     if most is None:
         return wanted
-    left = _left(state, most) - _set_aside(state, run, most)
-    return max(0, min(wanted, left // (2 * _a_try(state))))
+    left = _left(state, run, most) - _set_aside(state, run, most)
+    return max(0, min(wanted, left // (2 * _a_try(state, run))))
 
 
 def tests_fit(state: SearchState, run: RunData) -> bool:
@@ -80,7 +81,7 @@ def tests_fit(state: SearchState, run: RunData) -> bool:
         return True
     assert state.best is not None
     texts = len({run.started.skill.hash, state.best.skill.hash})
-    return _a_try(state) * texts * len(run.test_items) <= _left(state, most)
+    return _a_try(state, run) * texts * len(run.test_items) <= _left(state, run, most)
 
 
 def spare_tries(state: SearchState, run: RunData) -> int | None:
@@ -88,26 +89,29 @@ def spare_tries(state: SearchState, run: RunData) -> int | None:
     most = most_calls(state)
     if most is None:
         return None
-    left = _left(state, most) - _set_aside(state, run, most)
-    return max(0, (left - gate_questions(run)) // _a_try(state) - gate_items(run))
+    left = _left(state, run, most) - _set_aside(state, run, most)
+    return max(0, (left - gate_questions(run)) // _a_try(state, run) - gate_items(run))
 
 
 def spare_results(state: SearchState, run: RunData) -> int | None:
     """How many results a verdict can take besides those that it was begun with; None for any number."""
     most = most_calls(state)
-    return None if most is None else max(0, (_left(state, most) - _set_aside(state, run, most)) // _a_try(state))
+    return (
+        None if most is None else max(0, (_left(state, run, most) - _set_aside(state, run, most)) // _a_try(state, run))
+    )
 
 
-def _left(state: SearchState, most: int) -> int:
-    return most - state.program.calls - state.program.questions
+def _left(state: SearchState, run: RunData, most: int) -> int:
+    return most - calls_of_one(run) * state.program.calls - state.program.questions
 
 
 def _set_aside(state: SearchState, run: RunData, most: int) -> int:
     """What the tests of the first text and the best one take, unless the search would have too little left."""
-    tests = _a_try(state) * 2 * len(run.test_items)
+    tests = _a_try(state, run) * 2 * len(run.test_items)
     return tests if tests <= most // _SHARE_OF_TESTS else 0
 
 
-def _a_try(state: SearchState) -> int:
+def _a_try(state: SearchState, run: RunData) -> int:
     """How many calls one result has taken so far, at most on average."""
-    return max(1, ceil(state.program.calls / state.program.tries)) if state.program.tries else 1
+    turns = max(1, ceil(state.program.calls / state.program.tries)) if state.program.tries else 1
+    return calls_of_one(run) * turns

@@ -7,7 +7,7 @@ from math import ceil
 from skillopt_es.engine.estimates import Part, kind_of_call, most_for_certificate, most_turns
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import Place
-from skillopt_es.programs.search.budget import first_tries, gate_items, most_tries
+from skillopt_es.programs.search.budget import calls_of_one, first_tries, gate_items, most_tries
 
 
 def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
@@ -16,10 +16,10 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     validation, tests = len(run.selection_items), len(run.test_items)
     size = min(config.train.batch_size, len(run.started.splits.train))
     questions = ceil(size / config.gradient.minibatch_size)
-    step = size + first_tries(size) + questions + gate_items(run)
+    step = calls_of_one(run) * (size + first_tries(size) + gate_items(run)) + questions
     most = config.budget.max_calls
     if most is not None:
-        steps = ceil(max(0, most - validation) / step)
+        steps = ceil(max(0, most - calls_of_one(run) * validation) / step)
     tries, workers = most_turns(run), config.env.workers
     counts = (
         ("baseline", validation, validation, validation),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from skillopt_es.engine.programs import most_calls
 from skillopt_es.engine.tasks import (
     Decide,
     Evaluation,
@@ -28,7 +29,7 @@ from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
 from skillopt_es.programs.search.asking import SearchJob
-from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
+from skillopt_es.programs.search.budget import closing_size, step_size, tests_fit
 from skillopt_es.programs.search.examples import examples_due
 from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, solved, too_narrow
 from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, is_recalled, open_step

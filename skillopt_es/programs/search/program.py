@@ -10,6 +10,7 @@ from typing import get_args
 from attrs import evolve
 
 from skillopt_es.config import TrainConfig
+from skillopt_es.counting import counted
 from skillopt_es.engine.programs import Answered, AtGate, Decision, Program, Words
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.tasks import RunData, Unit
@@ -201,7 +202,7 @@ def _at_gate(state: SearchState, run: RunData) -> AtGate:
 def _position(state: SearchState) -> str:
     if state.completed is not None or state.stopped is not None:
         why = "" if state.stopped is None else f", stopped by {state.stopped.reason}"
-        return f"at the end, after {state.steps_done} steps{why}"
+        return f"at the end, after {counted(state.steps_done, 'step')}{why}"
     step = state.program.step
     if step is None:
         return f"after step {state.steps_done}" if state.program.tries else "before the first step"
@@ -236,7 +237,7 @@ def _snapshot(state: SearchState) -> dict[str, Json]:
 
 def _remembered(state: SearchState) -> tuple[tuple[str, str], ...]:
     return tuple(
-        ("" if at else "refused edits", f"{each.edit.id}: {each.why}") for at, each in enumerate(state.program.tried)
+        ("" if at else "refused", f"{each.edit.id}: {each.why}") for at, each in enumerate(state.program.tried)
     )
 
 
@@ -289,4 +290,5 @@ SEARCH: Program[Search] = Program(
     steps=_steps,
     plan=plan_of,
     kind_of=kind_of,
+    by_calls=True,
 )

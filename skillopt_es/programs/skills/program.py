@@ -7,6 +7,7 @@ from functools import partial
 from math import ceil
 
 from skillopt_es.config import TrainConfig
+from skillopt_es.counting import counted
 from skillopt_es.engine.programs import Answered, Decision, Program, Words
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.tasks import RunData, Unit, epoch_batches
@@ -21,7 +22,7 @@ from skillopt_es.programs.skills.evidence import groups_of
 from skillopt_es.programs.skills.managing import ask_for_changes
 from skillopt_es.programs.skills.parts import failed_parts, parted, parts_drawn
 from skillopt_es.programs.skills.planner import EditJob, ManageJob, gate_run, next_task, over_cap, stop, untrusted_parts
-from skillopt_es.programs.skills.state import Skills, SkillsState, begun, initial, place_of, where_of
+from skillopt_es.programs.skills.state import WHOLE, Skills, SkillsState, begun, initial, place_of, where_of
 from skillopt_es.programs.skills.triggers import drawn, objection
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
@@ -205,7 +206,7 @@ def _position(state: SkillsState) -> str:
     assert state.started is not None
     if state.completed is not None or state.stopped is not None:
         why = "" if state.stopped is None else f", stopped by {state.stopped.reason}"
-        return f"at the end, after {state.steps_done} steps{why}"
+        return f"at the end, after {counted(state.steps_done, 'step')}{why}"
     if not begun(state):
         return f"after step {state.steps_done} of {state.started.total_steps}"
     where = where_of(state)
@@ -251,7 +252,10 @@ def _snapshot(state: SkillsState) -> dict[str, Json]:
 def _remembered(state: SkillsState) -> tuple[tuple[str, str], ...]:
     program = state.program
     lines = [f"{len(program.waiting)} attempts wait for others like them"] if program.waiting else []
-    lines += [f"{'+'.join(key) or 'no skill'}: {len(rows)} refused" for key, rows in sorted(program.refused.items())]
+    named = {WHOLE: "the whole folder", (): "no skill open"}
+    lines += [
+        f"{named.get(key) or '+'.join(key)}: {len(rows)} refused" for key, rows in sorted(program.refused.items())
+    ]
     return tuple(("" if at else "by skills", line) for at, line in enumerate(lines))
 
 
