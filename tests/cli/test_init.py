@@ -112,11 +112,11 @@ def test_the_project_is_a_search_within_its_calls(tmp_path: Path) -> None:
         assert command("doctor", config, cwd=tmp_path).code == 0
         done = command("run", config, "--run", "r", "--json", "--set", "budget.max_calls=90", cwd=tmp_path)
     assert done.json["status"] == "completed"
-    assert done.json["usage"]["usage"]["total"]["calls"] <= 90
-    first = json.loads(command("log", "r", "--type", "RunStarted", "--json", cwd=tmp_path).out)["event"]
+    assert done.json["usage"]["calls"] <= 90
+    first = json.loads(command("log", "r", "--type", "RunStarted", "--json", cwd=tmp_path).out)["data"]
     assert first["program"] == "search"
     assert first["config"]["evaluation"]["gate_rule"] == "no_lasting_loss"
-    assert command("install", "r", "--name", "triage", "--to", "skills", cwd=tmp_path).code == 0
+    assert command("install", "r", "--name", "triage", "--to", "./skills", cwd=tmp_path).code == 0
     assert (tmp_path / "skills" / "triage" / "SKILL.md").exists()
 
 
