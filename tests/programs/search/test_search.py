@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from support.command import command
+from support.make_golden import GOLDEN
 
 import skillopt_es as so
 from skillopt_es.engine.programs import fold
@@ -389,3 +391,15 @@ def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:
     [stopped] = of_type(more, TrainingStopped)
     assert (more.status, stopped.limit) == ("completed", 120.0)
     assert 70 < more.usage().usage.total.calls <= 120
+
+
+def test_what_ends_by_its_calls_is_shown_so(tmp_path: Path) -> None:
+    """No number of steps is told that nobody has planned; each edit of a step has what it earned."""
+    shutil.copytree(GOLDEN / "0.1.0-search" / "run", tmp_path / "runs" / "r")
+    told = command("status", "r", cwd=tmp_path).out
+    assert re.search(r"^progress +step 8, stopped by patience", told, re.MULTILINE)
+    step = command("explain", "r", "step", "5", cwd=tmp_path).out
+    assert re.search(r"screen, event \d+: \d+ of \d+ are kept", step)
+    assert re.search(r"  kept +e5/s5/b0/pruning-0#1: of no use to train1$", step, re.MULTILINE)
+    assert re.search(r"  dropped +e5/s5/b0/anew-.: fixed nothing", step.replace("#1", ""))
+    assert "it ended after step 8" in command("explain", "r", "step", "9", cwd=tmp_path).err
