@@ -10,6 +10,11 @@ from skillopt_es.cli.options import directory_option
 from skillopt_es.cli.terminal import tell
 from skillopt_es.errors import ConfigError
 
+_OTHERS = (
+    "others can reach this page over the network, under this machine's name or number; it is not encrypted, and "
+    "whoever has the token may act"
+)
+
 
 @click.command("ui")
 @directory_option
@@ -41,7 +46,7 @@ def ui_command(directory: Path, port: int, host: str, read_only: bool) -> None:
     with listening(host, port) as socket:
         rules = Rules(host=host, port=socket.getsockname()[1], read_only=read_only)
         if not is_loopback(host):
-            tell("warning", "others can reach this page over the network; it is not encrypted", level="warning")
+            tell("warning", _OTHERS, level="warning")
         click.echo(rules.address)
         tell("ui", f"showing the runs in {directory}; Ctrl-C ends it")
         serve(directory, rules, socket)

@@ -6,6 +6,7 @@ Only what has a recognizable form is found. A name in plain words is not: that i
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -58,6 +59,16 @@ def _is_address(text: str) -> bool:
     return all(part < 256 for part in parts) and parts[0] not in (0, 127)
 
 
+def _is_long_address(text: str) -> bool:
+    """One of a machine in the newer form: no time of day, and none of a language's names with two colons."""
+    parts = [part for part in text.split(":") if part]
+    try:
+        known = ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return len(parts) >= 3 and any(each.isdigit() for each in text) and not known.is_loopback
+
+
 def _is_random(text: str) -> bool:
     """Letters of both cases and digits in one long word: no word of a language, and no path."""
     return bool(re.search(r"[a-z]", text) and re.search(r"[A-Z]", text) and len(re.findall(r"\d", text)) >= 4)
@@ -74,10 +85,14 @@ _KINDS = (
         "key",
         re.compile(
             r"\b(?:sk-[\w-]{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abps]-[\w-]{10,}"
-            r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}|pypi-[\w-]{30,})"
+            r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}|pypi-[\w-]{30,}|[prs]k_(?:live|test)_\w{16,}"
+            r"|SG\.[\w-]{16,}\.[\w-]{16,})"
         ),
     ),
     _Kind("key", re.compile(r"(?i)(?<=bearer )[\w.~+/-]{12,}=*")),
+    _Kind("key", re.compile(r"(?i)(?<=authorization: basic )[\w+/-]{6,}=*")),
+    _Kind("key", re.compile(r"(?<=\s-u )[^\s:\"']+:(?=\S*[A-Za-z])[^\s\"']{3,}")),
+    _Kind("key", re.compile(r"(?i)\b(?:password|passphrase|pin) (?:is|was) (?=\S*\d)\S{4,}")),
     _Kind(
         "key",
         re.compile(
@@ -89,7 +104,12 @@ _KINDS = (
     _Kind("account", re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"), _is_iban),
     _Kind("card", re.compile(r"(?<![\d.-])\d(?:[ -]?\d){12,18}(?![\d.-]?\d)"), _is_card),
     _Kind("phone", re.compile(r"(?<![\w.])(?:\+|00)\d[\d ()/-]{7,}\d"), _is_phone),
+    _Kind("phone", re.compile(r"(?<![\w.-])(?:\(\d{3}\) ?|\d{3}[.-])\d{3}[.-]\d{4}(?![\w.-]*\w)")),
+    _Kind("phone", re.compile(r"(?<![\w.,-])0\d{2,4}[ /]{1,3}\d{5,8}(?![\w.,-]*\w)"), _is_phone),
+    _Kind("account", re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")),
     _Kind("address", re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"), _is_address),
+    _Kind("address", re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{6,39}(?![\w:])"), _is_long_address),
+    _Kind("address", re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")),
     _Kind("home", re.compile(r"(?:/home/|/Users/|[A-Z]:\\Users\\)[^\s/\\:\"']+")),
     _Kind("key", re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{32,}={0,2}(?![\w/+])"), _is_random),
     _Kind("key", re.compile(r"(?<!\w)[0-9a-f]{40,}(?!\w)")),

@@ -25,6 +25,15 @@ from skillopt_es.harvest.privacy import without_private
         ("host 10.20.30.40 is down", "host [address] is down"),
         ("see /home/jane/work/a.py and C:\\Users\\Jane\\b", "see [home]/work/a.py and [home]\\b"),
         ("a3f5" * 10, "[key]"),
+        ("mail with SG.abcdefghijklmnop1234.ABCDEFGHIJKLMNOP5678", "mail with [key]"),
+        ("pay with rk_live_abcdefghijklmnop1234", "pay with [key]"),
+        ("Authorization: Basic YW5uOnNlY3JldA==", "Authorization: Basic [key]"),
+        ("curl -u ann:secret https://host", "curl -u [key] https://host"),
+        ("the password is hunter22, thanks", "the [key] thanks"),
+        ("call (555) 123-4567, 555-123-4567 or 0170 1234567.", "call [phone], [phone] or [phone]."),
+        ("number 078-05-1120", "number [account]"),
+        ("at fe80::1ff:fe23:4567:890a or 2001:db8:0:0:0:0:2:1", "at [address] or [address]"),
+        ("card 00:1a:2b:3c:4d:5e", "card [address]"),
     ],
 )
 def test_private_things_are_taken_out(text: str, clean: str) -> None:
@@ -41,6 +50,10 @@ def test_private_things_are_taken_out(text: str, clean: str) -> None:
         "the quick brown fox jumps over the lazy dog in SomeVeryLongClassNameWithoutAnyDigitsInIt",
         "docs/decisions/0010-which-rule-safe-uses.md and tests/acceptance/test_interruption.py",
         "commit 1a2b3c4",
+        "at 12:30:45, std::vector::at, a::b::c, ::1 and 10:20",
+        "docker run -u 1000:1000 image",
+        "the password is wrong, and has to be longer than 8 characters",
+        "2026-11-19, 2026-11-1934, pages 100-200, 0.1234567, 007 and 0800",
     ],
 )
 def test_ordinary_texts_stay_as_they_are(text: str) -> None:
