@@ -235,7 +235,7 @@ def models() -> Iterator[Models]:
 def behind(tmp_path: Path, models: Models) -> Desk:
     """A project whose agent asks its model three things, one after another, through the gateway."""
     said = dict(fragments()["gateway"]) | {"target_backend": "python:my_agent.py:answer", "target_command": None}
-    said |= {"target_base_url": models.server.base_url, "optimizer": "a-strong-model"}
+    said |= {"target_base_url": models.server.base_url, "optimizer_base_url": models.server.base_url}
     write_page(tmp_path, models.server.base_url, **said)
     (tmp_path / "my_agent.py").write_text(TALKS)
     return Desk(tmp_path, {"OPENAI_API_KEY": KEY})
