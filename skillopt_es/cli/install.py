@@ -186,6 +186,7 @@ class _Content:
 
 def _content(source: str | None, choice: SkillChoice, directory: Path) -> _Content:
     """What is to be installed, from a log or from a folder that was exported."""
+    from skillopt_es.deploy.check import parts_in
     from skillopt_es.deploy.provenance import FILE
 
     folder = Path(source) if source is not None else None
@@ -195,6 +196,10 @@ def _content(source: str | None, choice: SkillChoice, directory: Path) -> _Conte
                 f"{folder} is an exported skill: --which, --at, --name and --description go with a run"
             )
         return _Content(skills=[_of_folder(folder)])
+    if folder is not None and parts_in(folder):
+        if choice != SkillChoice():
+            raise click.UsageError(f"{folder} is an exported folder of skills: --which and --at go with a run")
+        return _of_parts(folder)
     return _of_run(source, choice, directory)
 
 
@@ -211,6 +216,23 @@ def _of_folder(folder: Path) -> tuple[Receipt, Mapping[str, str]]:
     paths = [*(file.path for file in document.folder.files), FILE]
     files = {path: (folder / path).read_bytes().decode() for path in paths}
     return receipt_of(document.folder.name, document.facts, files), files
+
+
+def _of_parts(place: Path) -> _Content:
+    """All skills of an exported folder; raises OutputRefused where they are not what was measured together."""
+    from skillopt_es.deploy.check import parts_in, parts_problem, provenance_in
+    from skillopt_es.errors import OutputRefused
+
+    problem = parts_problem(place)
+    if problem:
+        raise OutputRefused(f"{place}: {problem}", hint="export the folder again, or name one of its skills")
+    parts = parts_in(place)
+    run = provenance_in(parts[0]).facts.run
+    return _Content(
+        skills=[_of_folder(each) for each in parts],
+        of_folder=True,
+        runs={run.id, *(fork.run_id for fork in run.forked_from)},
+    )
 
 
 def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> _Content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from skillopt_es.cli.terminal import Toned, print_hanging, say
 from skillopt_es.counting import counted
 from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_time
+
+if TYPE_CHECKING:
+    from skillopt_es.deploy.check import FolderReport
 
 
 @click.command("verify")
@@ -44,7 +48,8 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
     did then.
 
     With --export, checks the folder of a skill as `export` or `install` wrote it: its files, the hash of the skill that
-    was measured, and with RUN that this log has that skill, chain head, verdict and scores.
+    was measured, and with RUN that this log has that skill, chain head, verdict and scores. Of a folder of skills, each
+    one, and that all are there which were measured together.
     """
 
     if exported is not None:
@@ -82,18 +87,30 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
 
 
 def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: bool) -> int:
+    """One exported skill, or each of a folder of skills."""
     from contextlib import ExitStack
 
-    from skillopt_es.deploy.check import check_export
+    from skillopt_es.deploy.check import check_export, parts_in, parts_problem
     from skillopt_es.events.log import EventLog
     from skillopt_es.runs.folders import find_run
 
+    parts = parts_in(folder)
     with ExitStack() as stack:
         log = stack.enter_context(EventLog.open(find_run(run, directory))) if run is not None else None
-        report = check_export(folder, log)
+        reports = [check_export(each, log) for each in parts or (folder,)]
+    problem = parts_problem(folder) if parts else ""
+    ok = not problem and all(report.ok for report in reports)
     if as_json:
-        print_json(plain(report))
-        return 0 if report.ok else 1
+        print_json({"ok": ok, "problem": problem, "skills": plain(reports)} if parts else plain(reports[0]))
+        return 0 if ok else 1
+    for report in reports:
+        _tell_export(report)
+    if problem:
+        say(f"{folder}: ", Toned("NOT what was exported", "bad"), f"; {problem}")
+    return 0 if ok else 1
+
+
+def _tell_export(report: FolderReport) -> None:
     against = f" against {report.run} to event {report.seq:,}" if report.run else ""
     if report.ok:
         say(
@@ -107,4 +124,3 @@ def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: b
         click.echo(f"  {problem}")
     for note in report.notes:
         click.echo(f"  note: {note}")
-    return 0 if report.ok else 1

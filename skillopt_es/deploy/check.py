@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, digest_of
+from skillopt_es.skill.folders import skills_in
 
 WITHOUT_LOG = "without the log it cannot be told whether the run, its verdict and its scores are as this folder says"
 
@@ -79,6 +80,25 @@ def is_of_folder(folder: Path) -> bool:
     with suppress(DataError):
         return not provenance_in(folder).facts.skill.main
     return False
+
+
+def parts_in(place: Path) -> tuple[Path, ...]:
+    """The skills of a folder of skills that were exported into a place; none where it is itself an exported skill."""
+    if not place.is_dir() or (place / FILE).exists():
+        return ()
+    return tuple(folder for folder in sorted(place.iterdir()) if is_of_folder(folder))
+
+
+def parts_problem(place: Path) -> str:
+    """What keeps the skills in a place from being a folder as it was measured; empty when nothing does."""
+    documents = [provenance_in(folder) for folder in parts_in(place)]
+    first = documents[0]
+    for each in documents[1:]:
+        if each.facts.skill.hash != first.facts.skill.hash:
+            return f"{first.folder.name} and {each.folder.name} are not of the same measured folder"
+    there = {each.folder.name for each in documents}
+    missing = [skill for skill in skills_in(tuple(first.facts.skill.files)) if skill not in there]
+    return f"the folder was measured with {', '.join(missing)}, too" if missing else ""
 
 
 def exported_in(place: Path, runs: Collection[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,21 @@ def test_what_the_folder_has_no_more_is_not_left_where_agents_look(desk: Path) -
         done = command(*to, cwd=desk)
         assert (done.code, "dates; the folder has it no more" in done.out) == (0, True), done.err
         assert names(place) == {*names(desk / "runs/demo/best"), "somebodys"}
+
+
+def test_an_exported_folder_is_verified_and_installed_as_a_whole(desk: Path) -> None:
+    """By the place that it was exported to; not where a skill is missing that was measured with the others."""
+    command("export", "demo", "whole/", cwd=desk)
+    done = command("verify", "--export", "whole", "demo", cwd=desk)
+    assert (done.code, done.out.count(": ok")) == (0, 10), done.out
+    assert command("install", "whole", "--to", "./from-files", cwd=desk).code == 0
+    assert names(desk / "from-files") == names(desk / "whole")
+    shutil.rmtree(desk / "whole" / "lists")
+    done = command("verify", "--export", "whole", cwd=desk)
+    assert (done.code, "the folder was measured with lists, too" in done.out) == (1, True)
+    assert json.loads(command("verify", "--export", "whole", "--json", cwd=desk).out)["ok"] is False
+    done = command("install", "whole", "--to", "./in-part", cwd=desk)
+    assert (done.code, names(desk / "in-part")) == (2, set())
 
 
 def test_of_a_folder_all_skills_are_installed_or_none(desk: Path) -> None:
