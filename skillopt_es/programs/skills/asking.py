@@ -12,7 +12,7 @@ from skillopt_es.events.values import Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.optimizer import described, edits_proposed, guide_section, question, steering_section
 from skillopt_es.programs.skills.planner import EditJob
-from skillopt_es.programs.skills.state import Refused, SkillsState, where_of
+from skillopt_es.programs.skills.state import Key, Refused, SkillsState, where_of
 from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
@@ -69,7 +69,7 @@ def _request(group: Minibatch, state: SkillsState, run: RunData, evidence: Recor
         sections=(
             open_section(tree, open_now(group, tree)),
             listing_section(tree),
-            refused_section(state.program.refused.get(group.viewed, ())),
+            refused_section(refused_of(state, group.viewed)),
             guide_section(run.started.guide),
             steering_section(state.steering),
             f"## {title} trajectories ({len(texts)}), with {opened} open\n" + "\n\n".join(texts),
@@ -88,6 +88,24 @@ def open_section(tree: SkillTree, skills: Sequence[str], title: str = "Skills th
 def listing_section(tree: SkillTree) -> str:
     """What the agent is shown of all skills before it opens one."""
     return f"## Names and descriptions\n{fenced('skills', listing_of(tree) or '(there are no skills yet)')}"
+
+
+def refused_of(state: SkillsState, key: Key) -> list[Refused]:
+    """
+    What was refused for these skills.
+
+    Several answers of a step may make the same skill. All but the first are told as that one: not at all, if it was
+    taken, and else once.
+    """
+    made = {(done.step, edit.file): (edit, done.taken) for done in state.program.history for edit in done.edits}
+    found: dict[str, Refused] = {}
+    for each in state.program.refused.get(key, ()):
+        first, taken = made.get((each.step, each.edit.file), (each.edit, False))
+        if each.edit.op != "create" or first.op != "create" or first.id == each.edit.id:
+            found[each.edit.id] = each
+        elif not taken:
+            found.setdefault(first.id, Refused(step=each.step, edit=first, why="validation refused the step's edits"))
+    return [*found.values()]
 
 
 def refused_section(refused: Sequence[Refused]) -> str:

@@ -315,6 +315,31 @@ def test_what_was_tried_before_a_skill_was_there_did_not_pass_it_by(tmp_path: Pa
     assert "- apple-tasks: opened 8 (8 passed), alone 8 (8 passed), not opened 0 (0 passed)" in asked[0]
 
 
+def test_a_skill_that_several_answers_make_at_once_is_told_as_refused_once_or_not_at_all(tmp_path: Path) -> None:
+    """Once where it was refused, though the others would fill what is remembered; not at all where it was taken."""
+
+    def never(request: so.ChatRequest) -> str:
+        return "nothing"
+
+    def never_birch(request: so.ChatRequest) -> str | so.ChatReply:
+        return "nothing" if "birch" in request.messages[-1].content else world.target(request)
+
+    for agent, times in ((never, 1), (never_birch, 0)):
+        asked: list[str] = []
+
+        def noting(request: so.ChatRequest, asked: list[str] = asked) -> str:
+            asked.append(request.messages[-1].content)
+            return world.teacher(request)
+
+        settings = {"train.num_epochs": 1, "skills.reflection_group_size": 2}
+        run = trained(tmp_path / str(times), agent=agent, optimizer=noting, kinds=("apple", "birch"), **settings)
+        [built, *_] = of_type(run, CandidateBuilt)
+        assert [report.status for report in built.reports].count("skipped_file_exists") > 3
+        later = [text for text in asked[4:] if "with no skill open" in text]
+        assert {text.count("step 1: [create]  file='apple-tasks/SKILL.md'") for text in later} == {times}
+        assert not any("SKILL.md already" in text for text in later)
+
+
 def test_an_attempt_is_shown_three_times_at_most(tmp_path: Path) -> None:
     """Where the question about it goes unanswered each time; the other questions of its steps are answered."""
 
