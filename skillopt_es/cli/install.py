@@ -188,6 +188,7 @@ def _content(source: str | None, choice: SkillChoice, directory: Path) -> _Conte
     """What is to be installed, from a log or from a folder that was exported."""
     from skillopt_es.deploy.check import parts_in
     from skillopt_es.deploy.provenance import FILE
+    from skillopt_es.runs.folders import is_run
 
     folder = Path(source) if source is not None else None
     if folder is not None and (folder / FILE).is_file():
@@ -196,7 +197,7 @@ def _content(source: str | None, choice: SkillChoice, directory: Path) -> _Conte
                 f"{folder} is an exported skill: --which, --at, --name and --description go with a run"
             )
         return _Content(skills=[_of_folder(folder)])
-    if folder is not None and parts_in(folder):
+    if folder is not None and not is_run(directory / folder) and parts_in(folder):
         if choice != SkillChoice():
             raise click.UsageError(f"{folder} is an exported folder of skills: --which and --at go with a run")
         return _of_parts(folder)

@@ -118,6 +118,10 @@ def test_an_exported_folder_is_verified_and_installed_as_a_whole(desk: Path) -> 
     assert (done.code, done.out.count(": ok")) == (0, 10), done.out
     assert command("install", "whole", "--to", "./from-files", cwd=desk).code == 0
     assert names(desk / "from-files") == names(desk / "whole")
+    shutil.copytree(desk / "whole" / "lists", desk / "demo" / "lists")  # a run's name is the run
+    assert command("install", "demo", "--to", "./from-run", cwd=desk).code == 0
+    assert names(desk / "from-run") == names(desk / "whole")
+    shutil.rmtree(desk / "demo")
     shutil.rmtree(desk / "whole" / "lists")
     done = command("verify", "--export", "whole", cwd=desk)
     assert (done.code, "the folder was measured with lists, too" in done.out) == (1, True)
@@ -141,7 +145,7 @@ def test_of_a_folder_all_skills_are_installed_or_none(desk: Path) -> None:
 def test_skills_of_another_runs_folder_are_told(desk: Path) -> None:
     """Nobody has measured both together; they stay, for nobody knows that they are not wanted."""
     command("run", "--demo", "skills", "--quiet", "--name", "other", "--set", "train.num_epochs=1", cwd=desk)
-    command("install", "other", "--to", "./both", cwd=desk)
+    assert command("install", "other", "--to", "./both", cwd=desk).code == 0
     done = command("install", "demo", "--to", "./both", cwd=desk)
     assert "nobody has measured them together with these" in done.err
     assert names(desk / "both") > names(desk / "runs/demo/best")
