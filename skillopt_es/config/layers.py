@@ -101,6 +101,7 @@ _OLDER_LOGS: Tree = {
     "evaluation": {"gate_noise": "items"},
     "optimizer": {"close_gaps": False},
     "rollout": {"max_unanswered_share": 1.0},
+    "search": {"version": 1},
 }
 """What ran where a log does not have the key yet: where that is another thing than today's default."""
 

@@ -82,7 +82,8 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
             return Unusable(f"none of the edits is tried: of the first, {next(iter(refused.values()))}")
         kept = (edit for edit, why in whys.items() if not why)
         given = (edit if old is None else in_place_of(old.edit, edit) for edit in kept)
-        edits = (_with_claims(each, failing, tasks) for edit in given for each in moved(edit, skill))
+        claimed = with_claims if run.config.search.version > 1 else with_claims_as_named
+        edits = (claimed(each, failing, tasks) for edit in given for each in moved(edit, skill))
         named = tuple(replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(edits, start=1))
         return replace(found, edits=named)
 
@@ -118,12 +119,31 @@ def in_place_of(old: Edit, new: Edit) -> Edit:
     return replace(new, op="replace", target=old.content.strip(), file=old.file) if new.op == "append" else new
 
 
-def _with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
+def with_claims_as_named(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
     """An edit that names no task claims those that it speaks of."""
     if edit.claims:
         return edit
-    spoken = tuple(item for item in spoken_of(edit.content or edit.target, tasks) if item in failing)
+    spoken = _spoken(edit, failing, tasks)
     return replace(edit, claims=spoken, claims_assumed=bool(spoken))
+
+
+def with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
+    """
+    What an edit claims, and of that first what it speaks of.
+
+    One that speaks of none of the tasks that it names was mixed up, or is more general than its words: it is tried on
+    those that it speaks of, and then on the first one that it names.
+    """
+    spoken = _spoken(edit, failing, tasks)
+    named = tuple(item for item in edit.claims if item in spoken)
+    others = tuple(item for item in edit.claims if item not in spoken)
+    if named or not spoken:
+        return replace(edit, claims=(*named, *others))
+    return replace(edit, claims=(*spoken, *others[:1]), claims_assumed=True)
+
+
+def _spoken(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(item for item in spoken_of(edit.content or edit.target, tasks) if item in failing)
 
 
 def _request(
@@ -179,7 +199,8 @@ def _lost_before(state: SearchState, run: RunData) -> list[Tried]:
     """What earlier rounds of the step have dropped."""
     step = open_step(state)
     found = screened(state, run, earlier=len(step.rounds) - 1)
-    lost = [edit for index, each in found.items() if not each.won for edit in step.changes[index]]
+    tried = {index: each for index, each in found.items() if each.results or run.config.search.version == 1}
+    lost = [edit for index, each in tried.items() if not each.won for edit in step.changes[index]]
     return [Tried(step=step.number, edit=edit, why=EARNED_NOTHING) for edit in lost]
 
 

@@ -41,6 +41,11 @@ class Results:
         return any(map(self._nearer, self.before)) or not all(map(self._nearer, self.after))
 
     @property
+    def both_ways(self) -> bool:
+        """Whether it came out in two ways under one of the texts."""
+        return any(abs(value - draws[0]) > _ROUNDING for draws in (self.before, self.after) for value in draws)
+
+    @property
     def evidence(self) -> float:
         """How much more its draws speak for two texts that differ than for one chance under both."""
         if not self.turned:

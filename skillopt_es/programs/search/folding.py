@@ -37,6 +37,7 @@ from skillopt_es.programs.search.state import (
     SearchState,
     Tried,
     better_form,
+    decides_by,
     is_recalled,
     kept_edits,
     open_step,
@@ -71,7 +72,18 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
     if program.step is not None and event.place == program.step.place.in_batch(0):
         program = _knowing(_repeated(program, rows), rows)
+    elif program.step is not None and decides_by(state) > 1:
+        rows = {item: rows[item] for item in _solved_before(program, event.place) if item in rows}
+        program = _knowing(_repeated(program, rows), rows)
     return _with(state, program)
+
+
+def _solved_before(program: Search, place: str) -> list[str]:
+    """Solved tasks that were tried at a place under the current text, because an edit seemed to break them."""
+    assert program.step is not None
+    at = program.step.place.in_batch(0)
+    planned = [tries for tries in program.step.tries if tries.place == at and at.drawn(tries.draw) == place]
+    return [item for tries in planned for item in tries.items if item in program.known and program.known[item].hard > 0]
 
 
 def compared(state: SearchState, event: AnswersCompared) -> SearchState:
@@ -150,10 +162,12 @@ def ranked(state: SearchState, event: EditsRanked) -> SearchState:
     varied = program.varied + sum(len(credit.varied) for credit in event.credits)
     fickle = program.fickle.union(*(credit.varied for credit in event.credits))
     state = _with(state, replace(program, again=again, varied=varied, fickle=fickle))
+    untried = {credit.edit for credit in event.credits if not credit.tries} if decides_by(state) > 1 else set()
     dropped = [
         edit
         for edit in step.edits
-        if edit.id in event.pool and edit.id not in event.chosen and edit.source != PRUNING  # nobody has to know
+        if edit.id in event.pool and edit.id not in event.chosen and edit.id not in untried
+        if edit.source != PRUNING  # nobody has to know
     ]
     state = _remembered(state, dropped, EARNED_NOTHING)
     return _with(state, replace(state.program, step=replace(step, ranked=event)))
@@ -201,9 +215,9 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
     """
     The edits of a refused candidate that are worth another try without the others, each once.
 
-    Under suspicion are those that speak of a type that lost or are for tasks of it, and those that are for no tasks in
-    particular. Where there are none, the one that is for most tasks, or says most, is, unless the target varies: then
-    nothing may be wrong with any.
+    Under suspicion are those that speak of a type that lost or are for tasks of it, those that are for no tasks in
+    particular, and lines that were tried without: they have fixed nothing. Where there are none, the one that is for
+    most tasks, or says most, is, unless the target varies: then nothing may be wrong with any.
     """
     step = open_step(state)
     assert step.ranked is not None
@@ -215,6 +229,7 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
         fixed = next((credit.fixed for credit in step.ranked.credits if credit.edit == edit.id), ())
         suspected = not edit.claims or bool(lost & types_of(state, group.place, fixed))
         suspected = suspected or any(kind and kind in edit.content for kind in lost)
+        suspected = suspected or (edit.source == PRUNING and decides_by(state) > 1)
         rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
     if rows and not state.program.varied and not any(suspected for suspected, _ in rows):
         worst = max(range(len(rows)), key=lambda at: (len(rows[at][1].edit.claims), len(rows[at][1].edit.content)))

@@ -1,7 +1,7 @@
 """
 Lines that earn nothing any more: proposed for deletion after a step that has earned nothing, without asking anybody.
 
-A line is under suspicion where a later one speaks of the same tasks, or where it came with others in one edit. A task
+A line is under suspicion where later ones speak of all its tasks, or where it came with others in one edit. A task
 that it speaks of is tried without it: if it passes, the line goes.
 """
 
@@ -18,7 +18,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.rounds import rows_at, solved
-from skillopt_es.programs.search.state import PRUNING, Kept, SearchState, open_step
+from skillopt_es.programs.search.state import PRUNING, SearchState, open_step
 
 
 @frozen
@@ -79,8 +79,9 @@ def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list
     about = {file: _lines_about(text, tasks) for file, text in _current(state).files.items()}
     for kept in state.program.kept:
         if kept.edit.source != "examples" and kept.edit.op != "delete":
-            for each in _of(kept, state, about[kept.edit.file or _current(state).main]):
-                found.setdefault(each.task, each)
+            file = kept.edit.file or _current(state).main
+            for line, task in doubtful_lines(kept.edit, about[file], covered=run.config.search.version > 1):
+                found.setdefault(task, Suspect(line=line, file=file, task=task))
     return list(found.values())
 
 
@@ -94,15 +95,21 @@ def _lines_about(text: str, tasks: Mapping[str, str]) -> Mapping[str, tuple[str,
     return {line: spoken_of(line, tasks) for line in map(str.strip, text.splitlines()) if line}
 
 
-def _of(kept: Kept, state: SearchState, about: Mapping[str, tuple[str, ...]]) -> Iterator[Suspect]:
-    lines = [line.strip() for line in kept.edit.content.splitlines() if line.strip()]
+def doubtful_lines(edit: Edit, about: Mapping[str, tuple[str, ...]], *, covered: bool) -> Iterator[tuple[str, str]]:
+    """
+    The lines of an edit that may be of no use, each with a task that would tell.
+
+    One that came alone has to be `covered`: later lines speak of all its tasks, for else it is the last that does.
+    """
+    lines = [line.strip() for line in edit.content.splitlines() if line.strip()]
     order = list(about)
     for line in lines:
         spoken = about.get(line, ())
         later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if spoken else set()
         doubtful = spoken if len(lines) > 1 else [item for item in spoken if item in later]
-        for item in doubtful[:1]:
-            yield Suspect(line=line, file=kept.edit.file or _current(state).main, task=item)
+        if covered and len(doubtful) < len(spoken):
+            continue
+        yield from ((line, item) for item in doubtful[:1])
 
 
 def _tasks(state: SearchState, run: RunData, evidence: RecordedTexts) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ that is tried alone, on the current text and what earlier rounds have kept. What
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 from skillopt_es.engine.tasks import Evaluation, RunData, chunks, draw_seed, shuffled
@@ -26,6 +26,7 @@ from skillopt_es.programs.search.state import (
     recalled_at,
     replaced_by,
 )
+from skillopt_es.projections.state import never_varies
 from skillopt_es.skill.edits import apply_edits
 
 TASKS = 3
@@ -33,6 +34,8 @@ TASKS = 3
 _PASSING = 2  # solved tasks beside the failing ones of a question
 _BESIDE = 2  # that pass, for an edit that is for many
 _AT_FIRST = 6  # drawn again before anybody knows whether the target varies: enough, if none does
+DRAWS_TO_BLAME = 3
+"""Of a solved task that fails under edits, before any of them is blamed; a coin fails them all once in eight times."""
 MOST_DRAWS = 4
 """Of one task under one text, for the credit of an edit."""
 
@@ -64,15 +67,19 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
     """What each change has done alone, by its number; those of rounds before one, where one is named."""
     step = open_step(state)
     share = luck_so_far(state, run)
+    numbers = [index for index in range(len(step.alone)) if earlier is None or step.round_of(index) < earlier]
+    results = {index: _results(state, run, index) for index in numbers}
+    fickle = state.program.fickle
+    if run.config.search.version > 1:
+        fickle = fickle.union(item for each in results.values() for item, found in each.items() if found.both_ways)
     return {
         index: Screened(
-            results=_results(state, run, index),
+            results=results[index],
             share=share,
-            fickle=state.program.fickle,
+            fickle=fickle,
             deletes=step.changes[index][-1].source == PRUNING,
         )
-        for index in range(len(step.alone))
-        if earlier is None or step.round_of(index) < earlier
+        for index in numbers
     }
 
 
@@ -80,12 +87,17 @@ def luck_so_far(state: SearchState, run: RunData) -> float:
     """The share of turned tasks that turn by luck, from all further draws so far; none where nothing is drawn again."""
     if not run.config.search.draw_again:
         return 0.0
+    return share_of_luck(*_again_so_far(state, run))
+
+
+def _again_so_far(state: SearchState, run: RunData) -> tuple[int, int]:
+    """How many further draws there were in the whole run, and how many tasks came out otherwise in them."""
     step, program = open_step(state), state.program
     again, varied = program.again, program.varied
     for index in range(len(step.alone)):
         found = Screened(results=_results(state, run, index))
         again, varied = again + found.again, varied + len(found.varied)
-    return share_of_luck(again, varied)
+    return again, varied
 
 
 def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]:
@@ -145,7 +157,7 @@ def _text_at(state: SearchState, run: RunData, place: Place) -> SkillTree:
 
 def next_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     """What has to be tried before anybody can say what the changes so far are worth."""
-    return _first_tries(state, run) or _second_tries(state, run)
+    return _first_tries(state, run) or _tries_without(state, run) or _second_tries(state, run)
 
 
 def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
@@ -199,8 +211,64 @@ def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[s
         failing = [item for item in untouched(state, run, number) if item not in group.items]
     shown = state.program.examples.union(group.items if group.kind == "examples" else ())
     passing = [item for item in run.started.splits.train if solved(state, run, item) and item not in shown]
-    beside = shuffled(passing, step.batch.seed)[:_BESIDE]
+    beside = known_first(state, run, shuffled(passing, step.batch.seed))[:_BESIDE]
     return (edit.claims or shuffled(failing, step.batch.seed))[:TASKS], beside
+
+
+def known_first(state: SearchState, run: RunData, items: Iterable[str]) -> list[str]:
+    """Tasks in their order, but first those that were tried under the current text: no older one speaks for them."""
+    first = run.config.search.version > 1
+    return sorted(items, key=lambda item: first and not known_without(state, item))
+
+
+def known_without(state: SearchState, item: str) -> bool:
+    """Whether it is known, or about to be, what a task comes to under the current text, not under an older one."""
+    assert state.current is not None
+    under, step = state.program.under.get(item), open_step(state)
+    return under == state.current.skill.hash or item in tries_of(step, step.place.in_batch(0))
+
+
+def fails_without(state: SearchState, run: RunData) -> frozenset[str]:
+    """Solved tasks that failed under the current text when an edit seemed to break them."""
+    at = open_step(state).place.in_batch(0)
+    again = [rows_at(state, at.drawn(tries.draw)) for tries in open_step(state).tries if tries.place == at]
+    return frozenset(item for rows in again for item, row in rows.items() if not passed(row, run))
+
+
+def _tries_without(state: SearchState, run: RunData) -> tuple[Tries, ...]:
+    """
+    What tells whether an edit that has fixed something has broken what came out worse, one try for each such task.
+
+    One that an older text had solved is tried under the current one, which may fail it as well. Where the target may
+    vary it is tried again until the edit has failed it each time and the current text has passed it each time.
+    """
+    if run.config.search.version == 1:
+        return ()
+    step = open_step(state)
+    now, wanted = step.place.in_batch(0), dict[Place, dict[str, None]]()
+    for index, found in screened(state, run).items():
+        alone, lucky = step.screen(index), may_vary(state, run)
+        doubts: list[tuple[Place, str]] = []
+        for item in found.worse:
+            if not known_without(state, item):
+                doubts.append((now, item))
+            elif lucky and planned(step, alone, item) < DRAWS_TO_BLAME:
+                doubts.append((alone, item))
+            elif lucky and planned(step, now, item) < DRAWS_TO_BLAME - 1:
+                doubts.append((now, item))
+        if doubts and len(found.worse) - len(doubts) < len(found.better):  # else it is not ahead, whatever they tell
+            place, item = doubts[0]
+            wanted.setdefault(place, {})[item] = None
+    spare = spare_tries(state, run)
+    if spare is not None and spare < sum(map(len, wanted.values())):
+        return ()
+    draw = max(2, next_draw(state))
+    return tuple(Tries(place=place, items=tuple(items), draw=draw) for place, items in wanted.items())
+
+
+def may_vary(state: SearchState, run: RunData) -> bool:
+    """Whether a solved task may have failed by luck: of that, the share of luck among what was mended tells little."""
+    return run.config.search.draw_again and not never_varies(*_again_so_far(state, run))
 
 
 def next_draw(state: SearchState) -> int:
@@ -240,17 +308,17 @@ def _most_telling(state: SearchState, run: RunData, index: int, found: Screened)
     # What was shown of an earlier step was tried under another text than the current one: that is not drawn again.
     without = [Place(group.place)] if step.place.holds(group.place) else []
     for item in _tasks_for(state, run, index)[0]:
-        if not _planned(step, alone, item):
+        if not planned(step, alone, item):
             return alone, item
     for item in sorted(found.better, key=lambda item: -found.results[item].evidence):
-        draws = {**{at: 1 + _planned(step, at, item) for at in without}, alone: _planned(step, alone, item)}
+        draws = {**{at: 1 + planned(step, at, item) for at in without}, alone: planned(step, alone, item)}
         place = min(draws, key=lambda place: draws[place])
         if draws[place] < MOST_DRAWS:
             return place, item
     return None, ""
 
 
-def _planned(step: OpenStep, place: Place, item: str) -> int:
+def planned(step: OpenStep, place: Place, item: str) -> int:
     """How often a task was to be tried at a place; a try that could not be measured counts, too."""
     return sum(tries.place == place and item in tries.items for tries in step.tries)
 
@@ -386,6 +454,8 @@ def too_narrow(state: SearchState, run: RunData) -> dict[int, Kept]:
     found = {}
     for index, each in enumerate(state.program.kept):
         told = [item for item in measured.items if state.types.get(item) in each.types]
+        if run.config.search.version > 1:  # what fails now and then says nothing
+            told = [item for item in told if item not in state.flipped]
         few = 2 * len(told) <= len(measured.items)
         fails = bool(told) and not any(run.passes(measured.items[item]) for item in told)
         left = state.program.asked_anew.get(each.types, 0) < run.config.search.anew

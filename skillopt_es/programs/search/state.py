@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Literal
 
 from attrs import evolve as replace
@@ -103,7 +104,7 @@ class OpenStep:
         """What has been asked about so far."""
         return tuple(group for groups in self.rounds for group in groups)
 
-    @property
+    @cached_property
     def changes(self) -> tuple[Change, ...]:
         """All that was proposed, round by round; once there, a change keeps its number. Said again, it claims more."""
         said: dict[object, Change] = {}
@@ -114,7 +115,7 @@ class OpenStep:
             said[what] = (*first[:-1], replace(first[-1], claims=tuple(claims)))
         return tuple(said.values())
 
-    @property
+    @cached_property
     def edits(self) -> tuple[Edit, ...]:
         """All that was proposed, in the order in which it is applied."""
         return self.in_order(range(len(self.changes)))
@@ -217,6 +218,14 @@ class Search:
 
 SearchState = RunState[Search]
 """A run that is trained by the search."""
+
+
+def decides_by(state: SearchState) -> int:
+    """The version by which the run was started, `search.version`; a log that names none is of the first."""
+    assert state.started is not None
+    search = state.started.config.get("search")
+    version = search.get("version") if isinstance(search, dict) else None
+    return version if isinstance(version, int) else 1
 
 
 def open_step(state: SearchState) -> OpenStep:

@@ -15,18 +15,21 @@ from skillopt_es.events.values import Measured, Tries
 from skillopt_es.programs.search.budget import spare_tries
 from skillopt_es.programs.search.credit import MOST_LUCK
 from skillopt_es.programs.search.rounds import (
+    DRAWS_TO_BLAME,
+    fails_without,
     groups_to_ask,
+    known_without,
     luck_so_far,
+    may_vary,
     next_draw,
     next_tries,
+    planned,
     rows_at,
     screened,
     solved,
     tries_of,
 )
 from skillopt_es.programs.search.state import SearchState, open_step
-
-_DRAWS = 3  # of a task that all edits together have broken, before any of them is blamed
 
 
 def tries_to_plan(state: SearchState, run: RunData) -> tuple[Tries, ...]:
@@ -46,11 +49,50 @@ def _together(state: SearchState, run: RunData) -> tuple[Tries, ...]:
         if any(tries_of(step, place) & set(items) for place in places):
             return ()
         return _affordable(state, run, [Tries(place=place, items=items, draw=draw) for place in places if items])
-    broken = _broken(state, run)
-    again = tuple(item for item, draws in broken.items() if draws < _DRAWS and luck_so_far(state, run) > MOST_LUCK)
+    blamed = _all_blamed if run.config.search.version == 1 else _one_explained
+    return _affordable(state, run, blamed(state, run, kept))
+
+
+def _all_blamed(state: SearchState, run: RunData, kept: list[int]) -> list[Tries]:
+    """As version 1 had it: whoever fails the first broken task is blamed, whatever the current text does with it."""
+    step, draw, broken = open_step(state), next_draw(state), _broken(state, run)
+    lucky = luck_so_far(state, run) > MOST_LUCK
+    again = tuple(item for item, draws in broken.items() if draws < DRAWS_TO_BLAME and lucky)
     if again:
-        return _affordable(state, run, [Tries(place=step.together, items=again, draw=draw)])
-    return _affordable(state, run, _suspects(state, kept, next(iter(broken), ""), draw))
+        return [Tries(place=step.together, items=again, draw=draw)]
+    return _suspects(state, kept, next(iter(broken), ""), draw)
+
+
+def _one_explained(state: SearchState, run: RunData, kept: list[int]) -> list[Tries]:
+    """What is tried next about the first broken task of which nobody knows yet who breaks it."""
+    found = screened(state, run)
+    culprits = [index for index, each in found.items() if each.better and each.worse]
+    waiting = (
+        _to_explain(state, run, item, draws, culprits, kept)
+        for item, draws in _broken(state, run).items()
+        if not any(item in found[index].worse for index in culprits)
+    )
+    return next(filter(None, waiting), [])
+
+
+def _to_explain(
+    state: SearchState, run: RunData, item: str, draws: int, culprits: list[int], kept: list[int]
+) -> list[Tries]:
+    """
+    What tells who breaks a task: whom another broken task has told already, luck, the current text, or who is kept.
+
+    Nobody is blamed for a task that passes under all edits when it is drawn again, or fails without any.
+    """
+    step, draw, now = open_step(state), next_draw(state), open_step(state).place.in_batch(0)
+    known = [step.screen(index) for index in culprits if item not in tries_of(step, step.screen(index))]
+    if known:
+        return [Tries(place=place, items=(item,), draw=draw) for place in known]
+    lucky = may_vary(state, run)
+    if lucky and draws < DRAWS_TO_BLAME:
+        return [Tries(place=step.together, items=(item,), draw=draw)]
+    if not known_without(state, item) or (lucky and planned(step, now, item) < DRAWS_TO_BLAME - 1):
+        return [Tries(place=now, items=(item,), draw=max(2, draw))]
+    return _suspects(state, kept, item, draw)
 
 
 def _suspects(state: SearchState, kept: list[int], item: str, draw: int) -> list[Tries]:
@@ -93,7 +135,7 @@ def _solved(state: SearchState, run: RunData) -> tuple[str, ...]:
 
 
 def _broken(state: SearchState, run: RunData) -> Mapping[str, int]:
-    """The tasks that failed each time under all kept edits, and how often."""
+    """The tasks that failed each time under all kept edits, and how often; none that fails under the current text."""
     step = open_step(state)
     found: dict[str, list[bool]] = {}
     for tries in step.tries:
@@ -101,7 +143,8 @@ def _broken(state: SearchState, run: RunData) -> Mapping[str, int]:
             for item, row in rows_at(state, Place(tries.place).drawn(tries.draw)).items():
                 if isinstance(row.outcome, Measured):
                     found.setdefault(item, []).append(run.passes(row.outcome))
-    return {item: len(passed) for item, passed in found.items() if not any(passed)}
+    fails = fails_without(state, run)
+    return {item: len(passed) for item, passed in found.items() if not any(passed) and item not in fails}
 
 
 def _affordable(state: SearchState, run: RunData, wanted: list[Tries]) -> tuple[Tries, ...]:

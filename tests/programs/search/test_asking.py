@@ -1,7 +1,7 @@
 """What the question tells of edits that were refused, and what becomes of edits that name no tasks."""
 
 from skillopt_es.events.values import Edit, SkillTree
-from skillopt_es.programs.search.asking import moved, tried_section
+from skillopt_es.programs.search.asking import moved, tried_section, with_claims, with_claims_as_named
 from skillopt_es.programs.search.state import Tried
 from skillopt_es.replies.answers import PatchReply, read_patch
 
@@ -38,3 +38,29 @@ def test_claims_are_read_as_they_come() -> None:
     plain = read_patch(text, patch="p", kind="failure", support=3, most=9)
     assert isinstance(plain, PatchReply)
     assert not any(edit.claims or edit.hypothesis for edit in plain.edits)
+
+
+TASKS = {"t1": "Sort the amber list", "t2": "Sort the birch list", "t3": "Sort the cedar list"}
+
+
+def test_of_what_an_edit_claims_it_is_tried_first_on_what_it_speaks_of() -> None:
+    """Nothing that it claims is lost."""
+    edit = Edit(id="p#1", op="append", content="- birch: write it backwards", claims=("t1", "t2"))
+    found = with_claims(edit, ["t1", "t2", "t3"], TASKS)
+    assert found.claims == ("t2", "t1")
+    assert not found.claims_assumed
+
+
+def test_an_edit_that_names_other_tasks_than_it_speaks_of_is_tried_on_both() -> None:
+    """It mixed them up, or is more general than its words; a run of before this was so says what it said then."""
+    edit = Edit(id="p#1", op="append", content="- birch: write it backwards", claims=("t1", "t3"))
+    found = with_claims(edit, ["t1", "t2", "t3"], TASKS)
+    assert found.claims == ("t2", "t1")
+    assert found.claims_assumed
+    assert with_claims_as_named(edit, ["t1", "t2", "t3"], TASKS) == edit
+
+
+def test_an_edit_that_speaks_of_no_task_keeps_its_claims() -> None:
+    """A rule for all tasks has no rare word."""
+    edit = Edit(id="p#1", op="append", content="- sort the list", claims=("t1", "t3"))
+    assert with_claims(edit, ["t1", "t2", "t3"], TASKS) == edit

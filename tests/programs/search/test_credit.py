@@ -44,6 +44,13 @@ def test_a_task_that_came_out_in_two_ways_before_gives_no_credit() -> None:
     assert not results("00", "11").varied
 
 
+def test_a_task_came_out_both_ways_where_two_draws_of_one_text_differ() -> None:
+    """That the two texts differ is what it was tried for."""
+    assert results("10", "0").both_ways
+    assert results("1", "010").both_ways
+    assert not results("11", "000").both_ways
+
+
 def test_parts_of_a_point_turn_like_whole_ones() -> None:
     """A draw is nearer to the one or to the other first result."""
     found = Results(before=(0.2, 0.3), after=(0.6, 0.25))

@@ -38,7 +38,7 @@ def test_calls_that_are_sent_again_end_no_search(tmp_path: Path) -> None:
     def failing(request: so.ChatRequest) -> str:
         nonlocal asked
         asked += 1
-        if asked % 9 == 0:
+        if asked % 15 == 0:
             raise CallFailed("timeout", "nobody was there")
         return agent(request)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from programs.search.test_search import of_type, searched, spoiler
+import pytest
+from programs.search.test_search import agent, of_type, rules_in, searched, spoiler
 
+import skillopt_es as so
 from skillopt_es.events.catalog import CandidateGated, EditsRanked, PatchProposed, TriesPlanned
 
 TOGETHER = {"gradient.minibatch_size": 20}
@@ -29,14 +32,15 @@ def test_each_kept_edit_meets_a_broken_task_and_nothing_more(tmp_path: Path) -> 
     """Three solved tasks for all together; the first broken one for each alone, and only where one was broken."""
     run = searched(tmp_path, teach=spoiler([]), **TOGETHER)
     tries = [(event.step, each) for event in of_type(run, TriesPlanned) for each in event.tries]
-    checks = {step: each for step, each in tries if each.place.endswith("together")}
+    checks = {step: each for step, each in reversed(tries) if each.place.endswith("together")}
     assert checks
     assert all(len(each.items) <= 3 for each in checks.values())
     [found] = [event.step for event in of_type(run, EditsRanked) if any(each.broke for each in event.credits)]
     blamed = {
         step
         for step, each in tries
-        if step in checks and set(each.items) & set(checks[step].items) and not each.place.endswith("together")
+        if step in checks and set(each.items) & set(checks[step].items) and "edit-" in each.place
+        if each.draw > checks[step].draw
     }
     assert blamed == {found}
 
@@ -44,3 +48,47 @@ def test_each_kept_edit_meets_a_broken_task_and_nothing_more(tmp_path: Path) -> 
 def test_it_can_be_left_out(tmp_path: Path) -> None:
     run = searched(tmp_path, **{"search.together": 0})
     assert not any(each.place.endswith("together") for event in of_type(run, TriesPlanned) for each in event.tries)
+
+
+ALONE = {"search.together": 30, "search.rounds": 1}
+"""Every solved task meets what is kept, and each edit is tried on the current text."""
+FIRST = "wr0"
+
+
+def blamed(run: so.Run) -> list[str]:
+    """The edits that are said to have broken a task."""
+    return [each.edit for event in of_type(run, EditsRanked) for each in event.credits if each.broke]
+
+
+def overfull(request: so.ChatRequest) -> str:
+    """The agent, which needs no rule for one task, and cannot do it any more once there are five rules."""
+    kind, word = request.messages[-1].content.split()[-2:]
+    if word != FIRST:
+        return agent(request)
+    return f"{word}-{kind[::-1] if len(rules_in(request.messages[0].content)) < 5 else 'none'}"
+
+
+def lucky_once(request: so.ChatRequest) -> str:
+    """The agent, which does one task by luck, the first time that it is asked."""
+    _, word = request.messages[-1].content.split()[-2:]
+    if word != FIRST:
+        return agent(request)
+    lucky = not asked and not rules_in(request.messages[0].content)
+    asked.append(word)
+    return f"{word}-{'00dnik' if lucky else 'none'}"
+
+
+asked: list[str] = []
+
+
+@pytest.mark.parametrize("target", [overfull, lucky_once])
+def test_nobody_is_blamed_for_a_task_that_fails_without_any_edit(
+    tmp_path: Path, target: Callable[[so.ChatRequest], str]
+) -> None:
+    """Be it that the current text breaks it, or that it was solved by luck; runs of version 1 blamed the edits."""
+    for version in (2, 1):
+        asked.clear()
+        (tmp_path / str(version)).mkdir()
+        settings = {"train.batch_size": 12, "search.first_batch": 12, "env.workers": 1, **ALONE}
+        run = searched(tmp_path / str(version), agent=target, **settings, **{"search.version": version})
+        assert bool(blamed(run)) == (version == 1)
