@@ -23,8 +23,8 @@ from skillopt_es.projections.state import AnyState
 from skillopt_es.skill.pins import file_of, without_line
 
 LIMITS = ("budget.max_calls", "budget.max_tokens", "budget.max_cost", "budget.max_minutes")
-MOST_TEXT = 4000
-"""Characters of a hint or a line."""
+MOST_TEXT, MOST_WHY = 4000, 1000
+"""Characters of a hint or a line; of who gives an order, and why."""
 _NEEDS_TEXT = frozenset({"hint", "pin", "unpin", "strike", "retract"})
 _BETWEEN_STEPS = frozenset({"strike", "retract"})
 
@@ -103,8 +103,9 @@ def check_order(asked: Asked, state: AnyState) -> None:
         raise OrderRefused("an order says who gives it and why")
     if asked.order in _NEEDS_TEXT and not asked.text.strip():
         raise OrderRefused(f"{asked.order} needs a text")
-    if len(asked.text) > MOST_TEXT:
-        raise OrderRefused(f"a text of {len(asked.text):,} characters is too long; {MOST_TEXT:,} are allowed")
+    for text, most in ((asked.text, MOST_TEXT), (asked.why, MOST_WHY), (asked.by, MOST_WHY)):
+        if len(text) > most:
+            raise OrderRefused(f"a text of {len(text):,} characters is too long; {most:,} are allowed")
     _check_of_its_kind(asked, state)
 
 

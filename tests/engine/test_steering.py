@@ -359,6 +359,8 @@ def test_what_cannot_be_done_is_refused_with_the_reason(tmp_path: Path) -> None:
         (_asked("hint"), "needs a text"),
         (_asked("hint", "a", why=" "), "who gives it and why"),
         (_asked("hint", "a" * 5000), "too long"),
+        (_asked("hint", "a", why="a" * 2000), "too long"),
+        (_asked("budget", settings={"budget.max_minutes": float("inf")}), "above 0"),
         (_asked("pin", "nowhere"), "no such line"),
         (_asked("strike", "nowhere"), "no such line"),
         (_asked("unpin", line), "no such line is pinned"),
