@@ -116,8 +116,9 @@ def _folder(path: Path) -> tuple[SkillTree, tuple[str, ...]]:
             continue
         if file.stat().st_size > _MOST_BYTES:
             raise DataError(f"{file}: a file of a skill has {MOST_FILE:,} characters at most", hint="make it shorter")
-        files[name], ended = _plain(_text(file), name)
-        notes += ended
+        text, unmarked = _unmarked(_text(file), name)
+        files[name], ended = _plain(text, name)
+        notes += (*unmarked, *ended)
         _check_number(path, files, main)
     tree = SkillTree(files=files, main=main)
     problem = "" if main else problem_of(tree)
@@ -200,13 +201,17 @@ _MARK = "\ufeff"
 
 
 def _plain(text: str, name: str) -> tuple[str, tuple[str, ...]]:
-    """The text as everything here has texts, without other line ends or a mark of its byte order, and notes of that."""
-    notes: tuple[str, ...] = ()
-    if text.startswith(_MARK):  # some editors write it; no frontmatter can begin after it
-        text, notes = text.removeprefix(_MARK), (f"{name}: the mark of its byte order was left out",)
-    if "\r" in text:
-        text, notes = text.replace("\r\n", "\n").replace("\r", "\n"), (*notes, f"{name}: line ends were made \\n")
-    return text, notes
+    """The text with line ends as everything here has them, and a note where it had others."""
+    if "\r" not in text:
+        return text, ()
+    return text.replace("\r\n", "\n").replace("\r", "\n"), (f"{name}: line ends were made \\n",)
+
+
+def _unmarked(text: str, name: str) -> tuple[str, tuple[str, ...]]:
+    """The text without a mark of its byte order, which some editors write; no frontmatter can begin after one."""
+    if not text.startswith(_MARK):
+        return text, ()
+    return text.removeprefix(_MARK), (f"{name}: the mark of its byte order was left out",)
 
 
 # --- where a skill comes from --------------------------------------------------------------------------------------

@@ -261,11 +261,15 @@ def test_so_many_games_are_open_at_once_as_allowed(tmp_path: Path, monkeypatch: 
     environment = open_on(tmp_path, "alfworld", data, world="textworld", max_api_workers=2)
     item = environment.load().train[0]
     now = most = 0
+    two = asyncio.Event()
 
     async def counted(messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
         nonlocal now, most
         now += 1
         most = max(most, now)
+        if now == 2:
+            two.set()
+        await asyncio.wait_for(two.wait(), 60)  # however long a second one takes to start here
         await asyncio.sleep(0.05)
         now -= 1
         return ChatReply(text="<action>look</action>", finish="stop")
