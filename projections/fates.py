@@ -17,6 +17,7 @@ Reason = Literal[
     "open",  # the run has not come that far
     "merged_away",  # a merge saw it, and nothing that the merge wrote goes back to it
     "ranked_out",  # the budget was spent on others
+    "screened_out",  # tried alone, it earned nothing
     "not_applied",  # the text had no place for it, or has it already
     "consolidated",  # a note that the optimizer said again in other words, or dropped, to have fewer
     "not_judged",  # the step ended without a verdict on it
@@ -92,7 +93,7 @@ def _end(chain: Chain, name: str) -> tuple[Reason, str]:
         return "merged_away", f"nothing that {merge} wrote {said}"
     ranked = None if chain.ranked is None else chain.ranked.event
     if ranked is not None and name in ranked.pool and name not in ranked.chosen:
-        return "ranked_out", _why_not_chosen(ranked, name)
+        return "screened_out" if ranked.credits else "ranked_out", _why_not_chosen(ranked, name)
     report = chain.left_out.get(name) or chain.reports.get(name)
     if report is None:
         return _without_verdict(chain)

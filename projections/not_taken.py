@@ -21,7 +21,7 @@ Why = Literal[Reason, "unusable", "failed"]
 
 # From the end that came furthest to the one that came least far.
 _FURTHEST: tuple[Reason, ...] = (
-    "rejected", "indecisive", "not_judged", "not_applied", "ranked_out", "merged_away"
+    "rejected", "indecisive", "not_judged", "not_applied", "ranked_out", "screened_out", "merged_away"
 )  # fmt: skip
 
 

@@ -166,7 +166,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         summary,
         status="running",
         program=event.program,
-        steps=None if _ends_by_calls(event) else event.total_steps,
+        steps=planned_steps(event),
         epochs=epochs,
         initial=holder.skill,
         current=holder,
@@ -175,9 +175,11 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
     )
 
 
-def _ends_by_calls(event: RunStarted) -> bool:
+def planned_steps(event: RunStarted) -> int | None:
+    """How many steps a run has at most; None where its program ends by the calls that it may make."""
     budget = event.config.get("budget")
-    return event.program == "search" and isinstance(budget, dict) and budget.get("max_calls") is not None
+    limited = isinstance(budget, dict) and budget.get("max_calls") is not None
+    return None if event.program == "search" and limited else event.total_steps
 
 
 def _resumed(summary: Summary, event: RunResumed) -> Summary:

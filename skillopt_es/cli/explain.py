@@ -105,9 +105,10 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.cli.explain_pages import step_page, verdict_words
     from skillopt_es.presenting.documents import step_json
     from skillopt_es.projections.fates import fates_of
+    from skillopt_es.projections.summary import planned_steps
 
     chain = chain_of(target.step, reading)
-    name, total = reading.run.name, reading.started.total_steps
+    name, total = reading.run.name, planned_steps(reading.started)
     tried = tried_in(chain, reading)
     if as_json:
         also = {"triggers": plain(tried.triggers), "parts": plain(tried.parts), "effect_errors": plain(tried.errors)}
@@ -115,7 +116,8 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
         return
     about = f"{target.about} is of " if target.about else ""
     events = f"events {chain.events[0].seq} to {chain.events[-1].seq}"
-    click.echo(f"{name}: {about}step {chain.step} of {total}, epoch {chain.epoch}: {verdict_words(chain)}; {events}")
+    step = f"step {chain.step}" if total is None else f"step {chain.step} of {total}, epoch {chain.epoch}"
+    click.echo(f"{name}: {about}{step}: {verdict_words(chain)}; {events}")
     if target.about in chain.proposals:
         for fate in fates_of(chain, target.about):
             click.echo(f"{target.about}: {fate_words(fate)}")

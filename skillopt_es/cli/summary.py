@@ -168,7 +168,7 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     field("validation", "not measured yet" if before == after == "-" else known)
     print_tests(_tests(state))
     if _untested(state):
-        field("test", "not made: its calls were used before; `eval` makes it")
+        field("test", "not made: the calls that were left do not pay for it; `eval` makes it")
     print_certificate(certificate_of(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")

@@ -39,9 +39,9 @@ def why_not_command(
     """
     Everything that was proposed and not taken, and why. RUN defaults to the newest.
 
-    Merged away, ranked out, not applied, refused by the gate with its candidate, or never judged; replies that could
-    not be used, too. Each proposal is listed once, by the way on which it came furthest. What the run has not decided
-    yet is not in it.
+    Merged away, ranked or screened out, not applied, refused by the gate with its candidate, or never judged; replies
+    that could not be used, too. Each proposal is listed once, by the way on which it came furthest. What the run has
+    not decided yet is not in it.
 
     \b
     skillopt-es why-not

@@ -399,6 +399,8 @@ def test_what_ends_by_its_calls_is_shown_so(tmp_path: Path) -> None:
     told = command("status", "r", cwd=tmp_path).out
     assert re.search(r"^progress +step 8, stopped by patience", told, re.MULTILINE)
     step = command("explain", "r", "step", "5", cwd=tmp_path).out
+    assert "step 5: accept new best; events" in step
+    assert "screened out: e1/s1/b0/failure-0#1" in command("why-not", "r", cwd=tmp_path).out
     assert re.search(r"screen, event \d+: \d+ of \d+ are kept", step)
     assert re.search(r"  kept +e5/s5/b0/pruning-0#1: of no use to train1$", step, re.MULTILINE)
     assert re.search(r"  dropped +e5/s5/b0/anew-.: fixed nothing", step.replace("#1", ""))
