@@ -117,10 +117,16 @@ async def check_fits(cluster: Cluster) -> None:
 
 
 async def no_room(cluster: Cluster) -> str:
-    """That attempts wait for room: what a worker takes, and what the cluster has and has left of that."""
+    """That attempts wait for workers: what one takes, and what the cluster has and has left of that."""
     has, free = await asyncio.to_thread(lambda: (ray.cluster_resources(), ray.available_resources()))
     total = {name: has.get(name, 0.0) for name in cluster.worker}
     left = {name: free.get(name, 0.0) for name in cluster.worker}
+    if all(left[name] >= amount for name, amount in cluster.worker.items()):
+        return (
+            f"no worker has begun on the Ray cluster yet, so attempts wait: each takes {_amounts(cluster.worker)}, and "
+            f"{_amounts(left)} is free on all nodes together; a node may be slow to start one, or none has enough by "
+            "itself (Ctrl-C ends the run in order)"
+        )
     return (
         f"no worker has found room on the Ray cluster yet, so attempts wait: each worker takes "
         f"{_amounts(cluster.worker)}, and the cluster has {_amounts(total)}, of which {_amounts(left)} "

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from attrs import define, evolve, field
@@ -369,6 +370,19 @@ def test_that_attempts_wait_for_room_is_said_once(
     assert len(waits) == 1
     assert f"each worker takes 1 {SEAT}, and the cluster has {total:g} {SEAT}, of which 0 {SEAT} is free" in waits[0]
     assert isinstance(events_of(tmp_path / "run")[-1], RunCompleted)
+
+
+def test_where_there_is_room_nobody_is_told_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is slow to start a worker is not a full one."""
+    from skillopt_es.adapters.executors import ray_cluster
+
+    def said(free: float) -> str:
+        known = SimpleNamespace(cluster_resources=lambda: {"CPU": 4.0}, available_resources=lambda: {"CPU": free})
+        monkeypatch.setattr(ray_cluster, "ray", known)
+        return asyncio.run(ray_cluster.no_room(ray_cluster.Cluster(address="auto", cpus=1.0, resources={})))
+
+    assert "no worker has found room" in said(0.5)
+    assert "slow to start one" in said(2.0)
 
 
 def test_a_cluster_that_wants_a_token_says_so_in_one_sentence() -> None:
