@@ -78,7 +78,7 @@ def start(*words: str | Path, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-_CLASSIC = """train:
+CLASSIC = """train:
   num_epochs: 2
   batch_size: 8
 gradient:
@@ -101,7 +101,7 @@ def project(folder: Path, base_url: str = "", *, program: str = "classic") -> Pa
     if program == "classic":
         before, found, _ = config.read_text(encoding="utf-8").partition("train:\n  program: search")
         assert found
-        config.write_text(before + _CLASSIC, encoding="utf-8")
+        config.write_text(before + CLASSIC, encoding="utf-8")
     if base_url:
         edit(config, "https://api.openai.com/v1", base_url)
     return config

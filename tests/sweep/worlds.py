@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 from attrs import frozen
-from support.command import Clerk
+from support.command import CLASSIC, Clerk
 
 TESTS = Path(__file__).parents[1]
 PROJECT = TESTS.parent / "configs" / "init"
@@ -65,8 +65,9 @@ class Endpoint:
     url: str
 
     def world(self, folder: Path) -> World:
-        """The project of `init` on this endpoint."""
-        config = yaml.safe_load((PROJECT / "config.yaml").read_text(encoding="utf-8"))
+        """The project of `init` on this endpoint, set to classic training."""
+        project = yaml.safe_load((PROJECT / "config.yaml").read_text(encoding="utf-8"))
+        config = {key: project[key] for key in ("_base_", "model", "env")} | yaml.safe_load(CLASSIC)
         config["model"] |= {"base_url": self.url}
         config["env"] |= {"grader": "exact", "data_path": str(PROJECT / "tasks.jsonl")}
         config["env"]["skill_init"] = str(PROJECT / "SKILL.md")
