@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,8 @@ except ImportError:  # Windows: runs can be read there, see `RunLock`
 LOCK_FILE = "lock"
 _MARK = "tail"
 _MOST = 4096
+# A program that is being started holds all files of its parent until it is loaded: for milliseconds, or longer.
+_TRIES, _PAUSE = 100, 0.02
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -54,7 +57,7 @@ class RunLock:
         except OSError as error:
             raise system_fault(error, folder) from error
         try:
-            fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._folder, folder)
             self._file = _open(folder / LOCK_FILE)
         except OSError as error:
             os.close(self._folder)
@@ -102,6 +105,31 @@ class RunLock:
         said = json.dumps({**holder, _MARK: True} if self._marked else holder).encode() + b"\n"
         os.pwrite(self._file, said, 0)  # over the old line and then to length: a mark outlives a kill between the two
         os.ftruncate(self._file, len(said))
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    """Takes the lock, or raises why not; what a dead holder was just starting may keep it for a moment yet."""
+    for _ in range(_TRIES):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not _has_died(_busy(folder)):
+                raise
+            time.sleep(_PAUSE)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _has_died(holder: RunBusy) -> bool:
+    """Whether the process that is named as the holder was one of this machine and is gone."""
+    if holder.pid <= 0 or holder.host != socket.gethostname():
+        return False
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def marked_lock(folder: Path) -> bytes:

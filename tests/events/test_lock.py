@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -57,6 +59,40 @@ def test_the_lock_dies_with_its_holder(folder: Path, holder: subprocess.Popen[st
     holder.kill()
     holder.wait()
     reopen(folder).close()
+
+
+def left_by_the_dead(folder: Path) -> int:
+    """The lock as a process that was killed left it to a program that it was just starting: the file that holds it."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (folder / "lock").write_text(json.dumps({"host": socket.gethostname(), "pid": gone.pid, "start": "then"}))
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    return held
+
+
+def test_what_a_dead_holder_was_just_starting_is_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lets go of the lock as soon as it is loaded."""
+    held = left_by_the_dead(folder)
+    waits: list[float] = []
+
+    def loaded(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            os.close(held)
+
+    monkeypatch.setattr("skillopt_es.events.lock.time.sleep", loaded)
+    reopen(folder).close()
+    assert len(waits) == 3
+
+
+def test_who_holds_on_after_its_parents_death_is_told_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for ever."""
+    held = left_by_the_dead(folder)
+    monkeypatch.setattr("skillopt_es.events.lock.time.sleep", lambda seconds: None)
+    with pytest.raises(RunBusy, match="since then"):
+        reopen(folder)
+    os.close(held)
 
 
 def test_a_second_writer_in_the_same_process_is_refused(folder: Path) -> None:
