@@ -57,6 +57,7 @@ def look_around(agent: InstalledAgent) -> list[str]:
     return peeks
 
 
+@pytest.mark.slow
 @needs_spaces
 def test_an_agent_finds_no_answers(agent: InstalledAgent) -> None:
     """Not in the data, beside it, in the repository, in this run or an earlier one; its own program still works."""

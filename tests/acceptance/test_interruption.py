@@ -200,6 +200,7 @@ def test_a_killed_run_goes_on(
     assert_goes_on(desk, endpoint, project, undisturbed, repeats=OPEN)
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_ends(desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path) -> None:
     """Every session gets further, down to the last call."""
     with training(desk, endpoint, calls=15) as running:

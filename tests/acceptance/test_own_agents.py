@@ -298,6 +298,7 @@ def test_calls_of_a_killed_attempt_are_found_again(behind: Desk, models: Models)
     assert verify(behind.folder / "runs" / "killed").ok
 
 
+@pytest.mark.slow
 def test_a_budget_ends_in_the_middle_of_an_attempt(behind: Desk, models: Models) -> None:
     """The call that does not fit is not made, its attempt has no result, and a higher limit goes on from there."""
     assert behind.run("run", "config.yaml", "--run", "whole", "--quiet").code == 0

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 
+import pytest
 from support.desk import Desk
 from support.logs import events_of
 from support.project import Endpoint, Project, files_of
@@ -63,6 +64,7 @@ def test_of_many_that_resume_at_once_one_does(desk: Desk, endpoint: Endpoint, pr
     assert verify(project.run_folder()).ok
 
 
+@pytest.mark.slow
 def test_readers_never_disturb_a_writer(desk: Desk, endpoint: Endpoint, project: Project) -> None:
     """The log can be read and verified at any time while the run is on."""
     endpoint.delay = 0.01

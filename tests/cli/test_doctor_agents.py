@@ -14,7 +14,9 @@ env: {{name: tasks, data_path: tasks.jsonl, split_ratio: "1:1:1"}}
 """
 
 
-@pytest.fixture(params=AGENTS)
+@pytest.fixture(
+    params=["codex", "claude_code", *(pytest.param(each, marks=pytest.mark.slow) for each in ("cursor", "copilot"))]
+)
 def agent(request: pytest.FixtureRequest, tmp_path: Path) -> InstalledAgent:
     """Each agent, beside a project that uses it as its target."""
     return beside_a_project(request.param, tmp_path)

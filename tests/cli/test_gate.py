@@ -80,6 +80,7 @@ def test_without_repeats_it_says_what_to_type(strict: Path, cli: Cli) -> None:
     assert (told["calibrated"], "--draws" in told["next"]) == (False, True)
 
 
+@pytest.mark.slow
 def test_fresh_draws_are_an_evaluation(strict: Path, tmp_path: Path) -> None:
     """Each item asked anew in each draw, recorded; asked for again, nothing is."""
     of = subject(strict, tmp_path / "evals")

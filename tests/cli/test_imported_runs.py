@@ -32,6 +32,7 @@ def cli(runs: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
     return lambda *words: run(*words, "--dir", runs)
 
 
+@pytest.mark.slow
 def test_nothing_is_merged_away_that_the_best_skill_says(cli: Cli) -> None:
     """Edits that a merge says word for word went into it, as is assumed and said."""
     rows = cli("why-not", "imp", "--json").json["not_taken"]

@@ -40,6 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained("plain", tmp_path_factory.mktemp("plain"))
 
 
+@pytest.mark.slow
 def test_a_run_can_be_read_anywhere(run: Path, tmp_path: Path) -> None:
     """Every command that only reads does its work."""
     commands = [

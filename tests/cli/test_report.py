@@ -120,6 +120,7 @@ def test_bad_words_are_told(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert "cannot be written" in done.err
 
 
+@pytest.mark.slow
 def test_forks_and_imports_say_what_they_are(cli: Cli, run: Path, tmp_path: Path) -> None:
     """A fork counts what it used itself; an imported run says what its results leave unknown."""
     runs = run.parent

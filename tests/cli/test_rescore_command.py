@@ -94,6 +94,7 @@ def test_mended_data_are_another_grader(cli: Cli, tmp_path: Path) -> None:
     assert found["exact"]
 
 
+@pytest.mark.slow
 def test_an_imported_run_has_no_answers(cli: Cli, tmp_path: Path) -> None:
     """Nor can it be forked without an item, nor be erased from."""
     assert cli("export", "demo", str(tmp_path / "folder"), "--format", "skillopt").code == 0

@@ -102,6 +102,7 @@ def test_every_command_reads_on_after_an_erasure(cli: Cli, runs: Path, tmp_path:
     assert not any(WORDS.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_both_at_once_erase_from_the_run_and_the_fork(cli: Cli, runs: Path) -> None:
     """And say so of each."""
     done = cli("retract", "demo", "--item", "name-02", "--apply", "--erase", "--reason", "private", "--json").json

@@ -82,6 +82,7 @@ def test_killed_after_any_event_a_run_recovers(whole: Path, tmp_path: Path, ever
         assert_recovers(folder, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [19, pytest.param(3, marks=pytest.mark.slow)])
 def test_killed_after_any_answer_a_run_recovers(whole: Path, tmp_path: Path, every: int) -> None:
     """SIGKILL when a call is recorded and nobody has used it yet."""

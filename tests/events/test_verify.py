@@ -319,6 +319,7 @@ def test_every_harmful_change_of_whole_pages_is_reported(folder: Path) -> None:
             assert not verify(folder).ok
 
 
+@pytest.mark.slow
 def test_a_flip_in_the_anchor_is_reported(folder: Path) -> None:
     """Every bit of it is either checked or makes it unreadable; only what space means nothing may change."""
     whole = (folder / "head.json").read_bytes()

@@ -229,6 +229,7 @@ def repeated(items: int, *of: int) -> tuple[Tried, list[str]]:
     return attempts(rows), [f"v{n}" for n in range(items)]
 
 
+@pytest.mark.slow
 def test_flaky_items_call_for_another_rule() -> None:
     """Where strict takes much that changes nothing."""
     found = known_of(calibrate(*repeated(40), STRICT, skill="s", trials=120))

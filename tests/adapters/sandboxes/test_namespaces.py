@@ -345,6 +345,7 @@ def test_children_in_the_background_end_with_the_job(tmp_path: Path) -> None:
     assert not [pid for pid in _pids() if "time.sleep(900)" in _command(pid) and pid != mine]
 
 
+@pytest.mark.slow
 @needs_walls
 def test_many_jobs_side_by_side_keep_to_themselves() -> None:
     """Each has its own folder and its own output."""
