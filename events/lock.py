@@ -127,7 +127,7 @@ def _has_died(holder: RunBusy) -> bool:
         os.kill(holder.pid, 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):
+    except (OSError, OverflowError):  # somebody else's, or a number that no process has
         return False
     return False
 
