@@ -152,8 +152,11 @@ def _is(path: Path, text: str | None) -> bool:
     """Whether a file has this text; a run reads line ends, and a mark of the byte order, in one way only."""
     if text is None or not path.is_file():
         return False
-    there = path.read_bytes().removeprefix("\ufeff".encode())
-    return there.replace(b"\r\n", b"\n").rstrip(b"\n") == text.encode().rstrip(b"\n")
+    return _comparable(path.read_bytes()) == _comparable(text.encode())
+
+
+def _comparable(content: bytes) -> bytes:
+    return content.removeprefix("\ufeff".encode()).replace(b"\r\n", b"\n").rstrip(b"\n")
 
 
 def _digest(path: Path) -> str:

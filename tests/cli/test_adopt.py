@@ -41,6 +41,17 @@ def test_a_file_that_was_changed_is_replaced_by_force_alone(cli: Cli, project: P
     assert (project / "MINE.md").read_text(encoding="utf-8") == "mine\n"
 
 
+def test_a_file_that_begins_with_a_mark_of_its_byte_order_is_as_it_was(cli: Cli, project: Path) -> None:
+    """A single document keeps the mark in the run as well."""
+    marked = f"\ufeff{START}"
+    (project / "MINE.md").write_text(marked, encoding="utf-8")
+    sets = ("--set", "train.num_epochs=1", "--set", "train.batch_size=12", "--set", "env.skill_init=MINE.md")
+    assert cli("run", "--name", "marked", "--quiet", *sets).code == 0
+    assert "adopted:" in cli("adopt", "marked").out
+    assert cli("adopt", "marked", "--undo").code == 0
+    assert (project / "MINE.md").read_text(encoding="utf-8") == marked
+
+
 def test_a_run_that_continues_another_takes_the_place_of_what_that_one_began_with(cli: Cli, project: Path) -> None:
     """Nobody has changed the file: the second run began with the best skill of the first."""
     assert cli("continue", "one", "--name", "more", "--quiet", "--set", "train.num_epochs=1").code == 0
