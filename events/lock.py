@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from attrs import frozen
+
 from skillopt_es.events.errors import LogError, LogUnwritable, RunBusy
 from skillopt_es.events.faults import system_fault
 from skillopt_es.events.plain import read_plain
@@ -113,23 +115,60 @@ def _lock(descriptor: int, folder: Path) -> None:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not _has_died(_busy(folder)):
+            holder = holder_of(folder)
+            if holder is None or holder.may_live:
                 raise
             time.sleep(_PAUSE)
     return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _has_died(holder: RunBusy) -> bool:
-    """Whether the process that is named as the holder was one of this machine and is gone."""
-    if holder.pid <= 0 or holder.host != socket.gethostname():
-        return False
+@frozen
+class Holder:
+    """Who the lock file says is writing, and since when."""
+
+    host: str
+    pid: int
+    start: str
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is a process of this machine."""
+        return self.host == socket.gethostname()
+
+    @property
+    def may_live(self) -> bool:
+        """Whether it lives; of another machine's process nobody can tell from here."""
+        return not self.is_here or _lives(self.pid)
+
+
+def holder_of(folder: Path) -> Holder | None:
+    """Who has a run open for writing, or had when it died; a writer that ends leaves the file empty."""
     try:
-        os.kill(holder.pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):  # somebody else's, or a number that no process has
+        said = json.loads(read_plain(folder / LOCK_FILE))
+        return Holder(str(said["host"]), int(said["pid"]), str(said.get("start", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _lives(pid: int) -> bool:
+    if os.name != "posix":
+        return False  # nobody can write here; and asking by a signal of number 0 would send one
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
         return False
-    return False
+    except PermissionError:
+        # It lives, and is somebody else's.
+        return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether it has ended and nobody has asked how: in a container that may last, for its process 1 does not ask."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except (OSError, IndexError):
+        return False
 
 
 def marked_lock(folder: Path) -> bytes:
@@ -169,9 +208,8 @@ def _refusal(error: OSError, folder: Path) -> LogError:
 
 def _busy(folder: Path) -> RunBusy:
     """The error that names the holder as far as it is known."""
-    try:
-        holder = json.loads(read_plain(folder / LOCK_FILE))
-        host, pid, start = str(holder["host"]), int(holder["pid"]), str(holder["start"])
-    except (OSError, ValueError, KeyError, TypeError):
+    holder = holder_of(folder)
+    if holder is None or not holder.start:
         return RunBusy(f"another process is writing {folder}")
+    host, pid, start = holder.host, holder.pid, holder.start
     return RunBusy(f"process {pid} on {host} has been writing {folder} since {start}", host=host, pid=pid, start=start)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -17,8 +14,7 @@ from typing import Literal
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.faults import system_fault
-from skillopt_es.events.lock import LOCK_FILE
-from skillopt_es.events.plain import read_plain
+from skillopt_es.events.lock import holder_of
 from skillopt_es.events.schema import LOG_FILE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -165,54 +161,20 @@ Status = Literal["new", "running", "stopped", "paused", "completed", "scored"]
 
 def is_written(folder: Path) -> bool:
     """Whether a live process has the run open for writing, as far as its lock file tells."""
-    holder = _holder(folder)
-    if holder is None:
-        return False
-    host, pid = holder
-    # Whether it lives elsewhere cannot be asked from here.
-    return host != socket.gethostname() or _lives(pid)
+    holder = holder_of(folder)
+    return holder is not None and holder.may_live
 
 
 def writer_here(folder: Path) -> int | None:
     """The process of this machine that has the run open for writing; None where there is none, or it is elsewhere."""
-    holder = _holder(folder)
-    return holder[1] if holder is not None and holder[0] == socket.gethostname() and _lives(holder[1]) else None
+    holder = holder_of(folder)
+    return holder.pid if holder is not None and holder.is_here and holder.may_live else None
 
 
 def writer_words(folder: Path) -> str:
     """Who has the run open for writing, as `process 4711 on this-host`; empty where nobody has."""
-    holder = _holder(folder)
-    return f"process {holder[1]} on {holder[0]}" if holder is not None and is_written(folder) else ""
-
-
-def _holder(folder: Path) -> tuple[str, int] | None:
-    """Host and process that the lock file names; a writer that ends leaves the file empty."""
-    try:
-        holder = json.loads(read_plain(folder / LOCK_FILE))
-        return str(holder["host"]), int(holder["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _lives(pid: int) -> bool:
-    if os.name != "posix":
-        return False  # nobody can write here; and asking by a signal of number 0 would send one
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        # It lives, and is somebody else's.
-        return True
-    return not _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Whether it has ended and nobody has asked how: in a container that may last, for its process 1 does not ask."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
-    except (OSError, IndexError):
-        return False
+    holder = holder_of(folder)
+    return f"process {holder.pid} on {holder.host}" if holder is not None and holder.may_live else ""
 
 
 def status_now(recorded: Literal["new", "running", "paused", "completed"], folder: Path) -> Status:
