@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 import yaml
 
@@ -24,10 +26,11 @@ def is_name(name: str) -> bool:
     return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=1024)  # every attempt of an agent reads its folder of skills, and YAML is slow
 def fields_of(head: str) -> Mapping[str, object]:
     """What a frontmatter says; raises ValueError, as a sentence goes on, for one that is no mapping."""
     if not head:
-        return {}
+        return MappingProxyType({})
     inner = "".join(head.splitlines(keepends=True)[1:-1])
     try:
         found = yaml.safe_load(inner)
@@ -38,7 +41,7 @@ def fields_of(head: str) -> Mapping[str, object]:
         raise ValueError(f"frontmatter is not YAML{at}") from None
     if not isinstance(found, dict):
         raise ValueError("frontmatter is not a mapping of keys to values")
-    return {str(key): value for key, value in found.items()}
+    return MappingProxyType({str(key): value for key, value in found.items()})
 
 
 def with_head(text: str, **wanted: str) -> str:
