@@ -23,7 +23,7 @@ from skillopt_es.programs.optimizer import (
 )
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.refusing import refusal
-from skillopt_es.programs.search.rounds import ground, parted, screened
+from skillopt_es.programs.search.results import ground, parted, screened
 from skillopt_es.programs.search.state import (
     EARNED_NOTHING,
     TOO_NARROW,

@@ -17,8 +17,9 @@ from skillopt_es.engine.tasks import RunData, shuffled
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch
-from skillopt_es.programs.search.rounds import TASKS, rows_at, untouched
+from skillopt_es.programs.search.results import rows_at, untouched
 from skillopt_es.programs.search.state import SearchState, open_step
+from skillopt_es.programs.search.tries import TASKS
 
 MOST = 6
 """Examples in one edit: as many as were enough for a small model in most tasks."""

@@ -31,9 +31,11 @@ from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, 
 from skillopt_es.programs.search.asking import SearchJob
 from skillopt_es.programs.search.budget import closing_size, step_size, tests_fit
 from skillopt_es.programs.search.examples import examples_due
-from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, solved, too_narrow
+from skillopt_es.programs.search.groups import groups_to_ask, too_narrow
+from skillopt_es.programs.search.results import solved
 from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, is_recalled, open_step
 from skillopt_es.programs.search.together import tries_to_plan
+from skillopt_es.programs.search.tries import evaluations
 from skillopt_es.projections.trust import attempts_of, support_of
 
 

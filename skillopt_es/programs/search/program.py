@@ -24,9 +24,10 @@ from skillopt_es.programs.search.budget import spare_results
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
+from skillopt_es.programs.search.groups import groups_to_ask
 from skillopt_es.programs.search.planner import drawn_batch, next_task, nobody_vouches_for, stop, untrusted_parts
 from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
-from skillopt_es.programs.search.rounds import groups_to_ask, screened
+from skillopt_es.programs.search.results import screened
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
 from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.projections.fates import earned

@@ -17,7 +17,7 @@ from skillopt_es.events.catalog import Event, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
-from skillopt_es.programs.search.rounds import rows_at, solved
+from skillopt_es.programs.search.results import rows_at, solved
 from skillopt_es.programs.search.state import PRUNING, SearchState, open_step
 
 

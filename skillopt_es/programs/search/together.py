@@ -14,15 +14,12 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Tries
 from skillopt_es.programs.search.budget import spare_tries
 from skillopt_es.programs.search.credit import MOST_LUCK
-from skillopt_es.programs.search.rounds import (
-    DRAWS_TO_BLAME,
+from skillopt_es.programs.search.groups import groups_to_ask
+from skillopt_es.programs.search.results import (
     fails_without,
-    groups_to_ask,
     known_without,
     luck_so_far,
     may_vary,
-    next_draw,
-    next_tries,
     planned,
     rows_at,
     screened,
@@ -30,6 +27,7 @@ from skillopt_es.programs.search.rounds import (
     tries_of,
 )
 from skillopt_es.programs.search.state import SearchState, open_step
+from skillopt_es.programs.search.tries import DRAWS_TO_BLAME, next_draw, next_tries
 
 
 def tries_to_plan(state: SearchState, run: RunData) -> tuple[Tries, ...]:

@@ -1,0 +1,165 @@
+"""
+What has come of what was tried in a step: each change alone, draw by draw, and each task with and without it.
+
+Pure functions of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from skillopt_es.engine.tasks import RunData
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Measured, Minibatch, SkillTree
+from skillopt_es.programs.search.credit import Results, Screened, share_of_luck
+from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, open_step
+from skillopt_es.projections.state import never_varies
+from skillopt_es.skill.edits import apply_edits
+
+
+def rows_at(state: SearchState, place: Place) -> Mapping[str, RolloutCompleted]:
+    """What was tried at a place, by item."""
+    return state.rollouts.get(place, {})
+
+
+def passed(row: RolloutCompleted | None, run: RunData) -> bool:
+    """Whether a result was measured and counts as solved."""
+    return row is not None and isinstance(row.outcome, Measured) and run.passes(row.outcome)
+
+
+def measured(row: RolloutCompleted | None) -> bool:
+    """Whether a task was tried and its result could be measured."""
+    return row is not None and isinstance(row.outcome, Measured)
+
+
+def parted(state: SearchState, run: RunData, group: Minibatch) -> tuple[list[str], list[str]]:
+    """The items of a group that failed, and those that passed."""
+    rows = state.rollouts[group.place]
+    failing = [item for item in group.items if not passed(rows.get(item), run)]
+    return failing, [item for item in group.items if item not in failing]
+
+
+def solved(state: SearchState, run: RunData, item: str) -> bool:
+    """Whether something on the way to the current skill has passed a training item."""
+    known = state.program.known.get(item)
+    return known is not None and run.passes(known)
+
+
+def tries_of(step: OpenStep, place: Place) -> set[str]:
+    """The tasks that were planned at a place, whatever has become of it."""
+    return {item for tries in step.tries if tries.place == place for item in tries.items}
+
+
+def planned(step: OpenStep, place: Place, item: str) -> int:
+    """How often a task was to be tried at a place; a try that could not be measured counts, too."""
+    return sum(tries.place == place and item in tries.items for tries in step.tries)
+
+
+def screened(state: SearchState, run: RunData, *, earlier: int | None = None) -> dict[int, Screened]:
+    """What each change has done alone, by its number; those of rounds before one, where one is named."""
+    step = open_step(state)
+    share = luck_so_far(state, run)
+    numbers = [index for index in range(len(step.alone)) if earlier is None or step.round_of(index) < earlier]
+    results = {index: _results(state, run, index) for index in numbers}
+    fickle = state.program.fickle
+    if run.config.search.version > 1:
+        fickle = fickle.union(item for each in results.values() for item, found in each.items() if found.both_ways)
+    return {
+        index: Screened(
+            results=results[index],
+            share=share,
+            fickle=fickle,
+            deletes=step.changes[index][-1].source == PRUNING,
+        )
+        for index in numbers
+    }
+
+
+def luck_so_far(state: SearchState, run: RunData) -> float:
+    """The share of turned tasks that turn by luck, from all further draws so far; none where nothing is drawn again."""
+    if not run.config.search.draw_again:
+        return 0.0
+    return share_of_luck(*_again_so_far(state, run))
+
+
+def may_vary(state: SearchState, run: RunData) -> bool:
+    """Whether a solved task may have failed by luck: of that, the share of luck among what was mended tells little."""
+    return run.config.search.draw_again and not never_varies(*_again_so_far(state, run))
+
+
+def _again_so_far(state: SearchState, run: RunData) -> tuple[int, int]:
+    """How many further draws there were in the whole run, and how many tasks came out otherwise in them."""
+    step, program = open_step(state), state.program
+    again, varied = program.again, program.varied
+    for index in range(len(step.alone)):
+        found = Screened(results=_results(state, run, index))
+        again, varied = again + found.again, varied + len(found.varied)
+    return again, varied
+
+
+def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]:
+    """The draws of each task that a change was tried on, and of the same task as the optimizer was shown it."""
+    step, known = open_step(state), state.program.known
+    at = Place(step.group_of(step.changes[index]).place)
+    without = _drawn(state, run, at)
+    found = {}
+    for item, after in _drawn(state, run, step.screen(index)).items():
+        before = without.get(item, [])
+        if item not in rows_at(state, at) and item in known:
+            before = [run.worth(known[item].hard, known[item].soft), *before]
+        if before:
+            found[item] = Results(before=tuple(before), after=tuple(after))
+    return found
+
+
+def _drawn(state: SearchState, run: RunData, place: Place) -> dict[str, list[float]]:
+    """What was measured of each task at a place, draw by draw."""
+    step = open_step(state)
+    found: dict[str, list[float]] = {}
+    for draw in sorted({1, *(tries.draw for tries in step.tries if tries.place == place)}):
+        for item, row in rows_at(state, place.drawn(draw)).items():
+            if isinstance(row.outcome, Measured):
+                found.setdefault(item, []).append(run.worth(row.outcome.hard, row.outcome.soft))
+    return found
+
+
+def known_without(state: SearchState, item: str) -> bool:
+    """Whether it is known, or about to be, what a task comes to under the current text, not under an older one."""
+    assert state.current is not None
+    under, step = state.program.under.get(item), open_step(state)
+    return under == state.current.skill.hash or item in tries_of(step, step.place.in_batch(0))
+
+
+def fails_without(state: SearchState, run: RunData) -> frozenset[str]:
+    """Solved tasks that failed under the current text when an edit seemed to break them."""
+    at = open_step(state).place.in_batch(0)
+    again = [rows_at(state, at.drawn(tries.draw)) for tries in open_step(state).tries if tries.place == at]
+    return frozenset(item for rows in again for item, row in rows.items() if not passed(row, run))
+
+
+def ground(state: SearchState, run: RunData, number: int) -> SkillTree:
+    """What the changes of a round are tried on: the current skill with all that earlier rounds have kept."""
+    assert state.current is not None
+    step = open_step(state)
+    found = screened(state, run, earlier=number)
+    kept = [index for index, each in found.items() if each.won]
+    edits = step.in_order(kept)
+    return apply_edits(
+        state.current.skill, edits, close_gaps=run.config.optimizer.close_gaps, pins=state.steering.pins
+    )[0]
+
+
+def untouched(state: SearchState, run: RunData, number: int) -> tuple[str, ...]:
+    """The failing tasks of the batch that nothing kept before a round is known or said to have touched."""
+    step = open_step(state)
+    rows = rows_at(state, step.place.in_batch(0))
+    failing = [item for item in step.batch.items if measured(rows.get(item)) and not passed(rows.get(item), run)]
+    found = {
+        index: each for index, each in screened(state, run, earlier=number).items() if each.won and not each.deletes
+    }
+    touched = {item for index, each in found.items() for item in each.better}
+    touched |= {
+        item for index, each in found.items() for item in step.changes[index][-1].claims if item not in each.results
+    }
+    return tuple(item for item in failing if item not in touched)
