@@ -43,9 +43,10 @@ from skillopt_es.events.catalog import (
     names_of,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import GateVerdict, Score
+from skillopt_es.events.values import GateVerdict, Score, Setting
 from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
 from skillopt_es.projections.core import moved
+from skillopt_es.projections.limits import calls_allowed, still_allowed
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
@@ -83,8 +84,8 @@ class Summary:
     """
     A run so far: where it stands, and its lines in the order in which they happened.
 
-    `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it. `steps` are
-    those that it has at most; None where its program ends by the calls that it may make.
+    `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it. `total_steps` were
+    planned at its start, and `most_calls` are those that it may make, where there is a limit.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -96,7 +97,8 @@ class Summary:
     epoch: int = 0
     epochs: int = 0
     step: int = 0
-    steps: int | None = 0
+    total_steps: int = 0
+    most_calls: int | None = None
     initial: str = ""
     current: Holder = field(factory=Holder)
     best: Holder = field(factory=Holder)
@@ -166,7 +168,8 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         summary,
         status="running",
         program=event.program,
-        steps=planned_steps(event),
+        total_steps=event.total_steps,
+        most_calls=calls_allowed(event),
         epochs=epochs,
         initial=holder.skill,
         current=holder,
@@ -175,21 +178,23 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
     )
 
 
-def planned_steps(event: RunStarted) -> int | None:
-    """How many steps a run has at most; None where its program ends by the calls that it may make."""
-    budget = event.config.get("budget")
-    limited = isinstance(budget, dict) and budget.get("max_calls") is not None
-    return None if event.program == "search" and limited else event.total_steps
+def _reset(summary: Summary, settings: Iterable[Setting]) -> Summary:
+    """Some keys have another value from here on."""
+    return evolve(
+        summary,
+        certifies=still_wants(summary.certifies, settings),
+        most_calls=still_allowed(summary.most_calls, settings),
+    )
 
 
 def _resumed(summary: Summary, event: RunResumed) -> Summary:
     summary = evolve(summary, status="running", paused="", pause="", pause_key="", hint="", resumed=summary.resumed + 1)
-    return evolve(summary, certifies=still_wants(summary.certifies, event.overrides))
+    return _reset(summary, event.overrides)
 
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
-    certifies, looks = still_wants(summary.certifies, event.overrides), summary.looks.forked()
-    return evolve(_revalued(summary, event.values), forked=event, certifies=certifies, looks=looks)
+    summary = _reset(_revalued(summary, event.values), event.overrides)
+    return evolve(summary, forked=event, looks=summary.looks.forked())
 
 
 def _retracted(summary: Summary, event: EvidenceRetracted) -> Summary:
@@ -216,7 +221,7 @@ def _paused(summary: Summary, event: RunPaused) -> Summary:
 
 
 def _steered(summary: Summary, event: RunSteered) -> Summary:
-    summary = evolve(summary, steered=(*summary.steered, event))
+    summary = _reset(evolve(summary, steered=(*summary.steered, event)), event.settings)
     return summary if event.skill is None else _placed(summary, event, Holder(skill=event.skill.hash))
 
 

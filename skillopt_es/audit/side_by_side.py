@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine.programs import check_allowed
+from skillopt_es.engine.programs import check_allowed, planned_steps
 from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
@@ -81,7 +81,7 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         forked=summary.forked,
         metric=_metric(found, reading, folder),
         step=summary.step,
-        steps=summary.steps,
+        steps=planned_steps(summary),
         accepted=verdicts["accepted"],
         rejected=verdicts["rejected"],
         indecisive=verdicts["indecisive"],

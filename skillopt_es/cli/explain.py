@@ -103,12 +103,13 @@ def chain_of(step: int, reading: Reading) -> Chain:
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.audit.tried import tried_in
     from skillopt_es.cli.explain_pages import step_page, verdict_words
+    from skillopt_es.engine.programs import planned_steps
     from skillopt_es.presenting.documents import step_json
     from skillopt_es.projections.fates import fates_of
-    from skillopt_es.projections.summary import planned_steps
+    from skillopt_es.projections.summary import OVERVIEW, summarize
 
     chain = chain_of(target.step, reading)
-    name, total = reading.run.name, planned_steps(reading.started)
+    name, total = reading.run.name, planned_steps(summarize(each.event for each in reading.read(types=OVERVIEW)))
     tried = tried_in(chain, reading)
     if as_json:
         also = {"triggers": plain(tried.triggers), "parts": plain(tried.parts), "effect_errors": plain(tried.errors)}

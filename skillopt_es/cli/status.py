@@ -23,6 +23,7 @@ from skillopt_es.cli.score_tables import (
 from skillopt_es.cli.summary import limit_option, steps_after
 from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
+from skillopt_es.engine.programs import planned_steps
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_json
@@ -160,7 +161,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "epoch": summary.epoch,
         "epochs": summary.epochs,
         "step": summary.step,
-        "steps": summary.steps,
+        "steps": planned_steps(summary),
         "current": plain(summary.current),
         "best": plain(summary.best),
         "events": each.events,

@@ -29,8 +29,10 @@ from skillopt_es.events.errors import LogDamaged, SkillOptError
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Json, Learned, Order, Purpose
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections import core
+from skillopt_es.projections import core, limits
+from skillopt_es.projections.limits import calls_allowed
 from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.summary import Summary
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.version import installed_for
 
@@ -252,10 +254,19 @@ class Program(Generic[S]):
 def most_calls(state: AnyState) -> int | None:
     """The calls that a run may make, as it was started or resumed; None for any number."""
     assert state.started is not None
-    budget = state.started.config.get("budget")
-    first = budget.get("max_calls") if isinstance(budget, dict) else None
-    most = state.overrides.get("budget.max_calls", first)
+    most = state.overrides.get(limits.KEY, calls_allowed(state.started))
     return most if isinstance(most, int) else None
+
+
+def planned_steps(summary: Summary) -> int | None:
+    """How many steps a run has at most; None where its program ends by the calls that it may make."""
+    if summary.most_calls is None:
+        return summary.total_steps
+    try:
+        by_calls = program_named(summary.program).by_calls
+    except ConfigError:  # a run can be read without the package that trained it
+        by_calls = False
+    return None if by_calls else summary.total_steps
 
 
 _HANDED_OVER: dict[str, Program[Any]] = {}

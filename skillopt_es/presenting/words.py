@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from skillopt_es.counting import counted
+from skillopt_es.engine.programs import planned_steps
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
 from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, PatchSource, Proposal, SkillTree
 from skillopt_es.projections.fates import earned
@@ -25,15 +26,17 @@ def is_sealed(started: RunStarted) -> bool:
 
 def progress_words(summary: Summary) -> str:
     """Which step a run has come to; of how many, and in which epoch, where that is planned."""
-    if summary.steps is None:
+    steps = planned_steps(summary)
+    if steps is None:
         return f"step {summary.step}"
     epoch = f", epoch {summary.epoch} of {summary.epochs}" if summary.epoch or not summary.step else ""
-    return f"step {summary.step} of {summary.steps}{epoch}"
+    return f"step {summary.step} of {steps}{epoch}"
 
 
 def progress_cell(summary: Summary) -> str:
     """The same in a table."""
-    return f"{summary.step}" if summary.steps is None else f"{summary.step}/{summary.steps}"
+    steps = planned_steps(summary)
+    return f"{summary.step}" if steps is None else f"{summary.step}/{steps}"
 
 
 def looks_words(looks: Looks) -> str:

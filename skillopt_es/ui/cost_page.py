@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from skillopt_es.counting import counted
+from skillopt_es.engine.programs import planned_steps
 from skillopt_es.presenting.numbers import shown_amount, shown_cost, shown_seconds, shown_tokens
 from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.facts import Facts
@@ -71,7 +72,8 @@ def _forecast(facts: Facts, spent: Spent) -> Iterator[Html]:
     """The steps that are left, if each takes what those that are over took on average."""
     summary = facts.summary
     done = [usage for step, usage in spent.usage.by_step.items() if step is not None and step <= summary.step]
-    left = 0 if summary.steps is None else summary.steps - summary.step
+    steps = planned_steps(summary)
+    left = 0 if steps is None else steps - summary.step
     if summary.completed is not None or summary.stopped is not None or not done or left <= 0:
         return
     share = left / len(done)

@@ -16,7 +16,7 @@ from skillopt_es.projections.lineage import Lineage
 from skillopt_es.projections.summary import Holder, Summary
 
 SUMMARY = Summary(
-    status="running", steps=4, initial="old", best=Holder(skill="new", value=1.0), current=Holder(skill="new")
+    status="running", total_steps=4, initial="old", best=Holder(skill="new", value=1.0), current=Holder(skill="new")
 )
 
 NONE = Lineage(nodes=(), current="", best="")

@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from attrs import evolve
 
-from skillopt_es.events.catalog import SealedTestOpened
-from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
-from skillopt_es.presenting.words import looks_words, names, proposal_words, short, source_words, unsaid_words
+from skillopt_es.engine.programs import hand_over
+from skillopt_es.events.catalog import Event, RunResumed, RunStarted, RunSteered, SealedTestOpened
+from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Setting, SkillTree, SplitIds, Suggestion
+from skillopt_es.presenting.words import (
+    looks_words,
+    names,
+    progress_words,
+    proposal_words,
+    short,
+    source_words,
+    unsaid_words,
+)
+from skillopt_es.programs.search.program import SEARCH
 from skillopt_es.projections.seal import Looks
+from skillopt_es.projections.summary import summarize
 
 
 def test_looks_are_counted_and_named() -> None:
@@ -68,3 +80,33 @@ def test_what_proposals_come_from_is_counted(source: PatchSource, one: str, many
 def test_every_source_has_its_words() -> None:
     """One that the catalogue gets later, too."""
     assert all(source_words(source, 1) for source in get_args(PatchSource))
+
+
+def progress_of(program: str, *later: Event, most: int | None = None) -> str:
+    """What is told of a run of twelve planned steps that has not begun its first."""
+    started = RunStarted(
+        software="",
+        config={"budget": {"max_calls": most}},
+        folder="",
+        skill=SkillTree(files={}),
+        splits=SplitIds((), (), (), {}),
+        steps_per_epoch=4,
+        total_steps=12,
+        program=program,
+    )
+    return progress_words(summarize([started, *later]))
+
+
+def test_a_run_that_ends_by_its_calls_is_of_no_number_of_steps() -> None:
+    """Whatever its program is called, and whenever the limit was given."""
+    hand_over(evolve(SEARCH, name="thrifty"))
+    limit, none = Setting(key="budget.max_calls", value=90), Setting(key="budget.max_calls", value=None)
+    resumed = RunResumed(software="", overrides=(limit,))
+    steered = RunSteered(name="o1", order="budget", by="anna", why="", settings=(none,))
+    planned = "step 0 of 12, epoch 0 of 3"
+    assert progress_of("thrifty") == planned
+    assert progress_of("thrifty", most=60) == "step 0"
+    assert progress_of("thrifty", resumed) == "step 0"
+    assert progress_of("thrifty", resumed, steered) == planned
+    assert progress_of("classic", most=60) == planned
+    assert progress_of("not-installed", most=60) == planned

@@ -65,7 +65,7 @@ def test_the_overview_leaves_out_numbers_only(events: list[Event]) -> None:
 def test_there_is_one_line_a_step_and_one_an_epoch(events: list[Event]) -> None:
     """In their order."""
     summary = summarize(events)
-    assert [line.step for line in summary.step_lines] == list(range(1, summary.steps + 1))
+    assert [line.step for line in summary.step_lines] == list(range(1, summary.total_steps + 1))
     assert [line.epoch for line in summary.lines if isinstance(line, EpochLine)] == [1, 2, 3]
     assert isinstance(summary.lines[0], StepLine)
 
