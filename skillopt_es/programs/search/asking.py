@@ -22,8 +22,9 @@ from skillopt_es.programs.optimizer import (
     steering_section,
 )
 from skillopt_es.programs.search.credit import spoken_of
+from skillopt_es.programs.search.placing import placed
 from skillopt_es.programs.search.refusing import refusal
-from skillopt_es.programs.search.results import ground, parted, screened
+from skillopt_es.programs.search.results import ground, parted, screened, solved_tasks
 from skillopt_es.programs.search.state import (
     EARNED_NOTHING,
     TOO_NARROW,
@@ -65,10 +66,17 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     rows, skill = state.rollouts[group.place], ground(state, run, len(step.rounds) - 1)
     old = replaced_by(state.program, group)
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
+    known = solved_tasks(state, run, evidence) if run.config.search.version > 2 else {}
 
     form, told = reply_form(state, run), _tried_about(group, state, run)
     prompt = system_prompt(_PROMPTS[form], run.started.prompts)
     refused: dict[str, str] = {}
+
+    def in_its_place(edit: Edit) -> tuple[Edit, ...]:
+        again = moved(edit, skill)
+        if run.config.search.version < 3 or len(again) > 1:
+            return again
+        return (placed(edit, [each.edit for each in state.program.kept], skill, {**known, **tasks}),)
 
     def read(text: str) -> PatchReply | Unusable:
         most, said = most_edits(len(failing)), as_json(text) if form == "text" else text
@@ -83,7 +91,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         kept = (edit for edit, why in whys.items() if not why)
         given = (edit if old is None else in_place_of(old.edit, edit) for edit in kept)
         claimed = with_claims if run.config.search.version > 1 else with_claims_as_named
-        edits = (claimed(each, failing, tasks) for edit in given for each in moved(edit, skill))
+        edits = (claimed(each, failing, tasks) for edit in given for each in in_its_place(edit))
         named = tuple(replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(edits, start=1))
         return replace(found, edits=named)
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from skillopt_es.engine.rollout import RecordedTexts, unpacked
+from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import Event, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
-from skillopt_es.programs.search.results import rows_at, solved
+from skillopt_es.programs.search.results import solved_tasks
 from skillopt_es.programs.search.state import PRUNING, SearchState, open_step
 
 
@@ -75,7 +75,7 @@ def prune(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
 
 def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list[Suspect]:
     """At most one line for each task, the earliest: of two that say the same, one has to stay."""
-    tasks, found = _tasks(state, run, evidence), dict[str, Suspect]()
+    tasks, found = solved_tasks(state, run, evidence), dict[str, Suspect]()
     about = {file: _lines_about(text, tasks) for file, text in _current(state).files.items()}
     for kept in state.program.kept:
         if kept.edit.source != "examples" and kept.edit.op != "delete":
@@ -110,14 +110,3 @@ def doubtful_lines(edit: Edit, about: Mapping[str, tuple[str, ...]], *, covered:
         if covered and len(doubtful) < len(spoken):
             continue
         yield from ((line, item) for item in doubtful[:1])
-
-
-def _tasks(state: SearchState, run: RunData, evidence: RecordedTexts) -> Mapping[str, str]:
-    """What the solved training items ask, as far as it is recorded."""
-    program, found = state.program, dict[str, str]()
-    for item in run.started.splits.train:
-        row = rows_at(state, program.at[item]).get(item) if item in program.at else None
-        clean = item not in program.examples and item not in program.fickle
-        if row is not None and row.trajectory and clean and solved(state, run, item):
-            found[item] = unpacked(row, evidence).task
-    return found

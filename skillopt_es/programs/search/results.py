@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from skillopt_es.engine.rollout import RecordedTexts, unpacked
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
@@ -163,3 +164,14 @@ def untouched(state: SearchState, run: RunData, number: int) -> tuple[str, ...]:
         item for index, each in found.items() for item in step.changes[index][-1].claims if item not in each.results
     }
     return tuple(item for item in failing if item not in touched)
+
+
+def solved_tasks(state: SearchState, run: RunData, evidence: RecordedTexts) -> Mapping[str, str]:
+    """What the solved training items ask, as far as it is recorded."""
+    program, found = state.program, dict[str, str]()
+    for item in run.started.splits.train:
+        row = rows_at(state, program.at[item]).get(item) if item in program.at else None
+        clean = item not in program.examples and item not in program.fickle
+        if row is not None and row.trajectory and clean and solved(state, run, item):
+            found[item] = unpacked(row, evidence).task
+    return found
