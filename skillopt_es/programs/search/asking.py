@@ -22,7 +22,7 @@ from skillopt_es.programs.optimizer import (
     steering_section,
 )
 from skillopt_es.programs.search.credit import spoken_of
-from skillopt_es.programs.search.placing import placed
+from skillopt_es.programs.search.placing import only_new, placed
 from skillopt_es.programs.search.refusing import refusal
 from skillopt_es.programs.search.results import ground, parted, screened, solved_tasks
 from skillopt_es.programs.search.state import (
@@ -73,10 +73,12 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     refused: dict[str, str] = {}
 
     def in_its_place(edit: Edit) -> tuple[Edit, ...]:
-        again = moved(edit, skill)
-        if run.config.search.version < 3 or len(again) > 1:
-            return again
-        return (placed(edit, [each.edit for each in state.program.kept], skill, {**known, **tasks}),)
+        if run.config.search.version < 3:
+            return moved(edit, skill)
+        new = only_new(edit, skill)
+        again = moved(new, skill)
+        kept = (each.edit for each in state.program.kept)
+        return again if len(again) > 1 else (placed(new, kept, skill, {**known, **tasks}),)
 
     def read(text: str) -> PatchReply | Unusable:
         most, said = most_edits(len(failing)), as_json(text) if form == "text" else text

@@ -1,5 +1,5 @@
 """
-Where an edit that appends goes: a rule for many tasks stands before the kept ones that are for some of them.
+What an edit that appends brings, and where: only what is new, and a rule for many tasks before those for some of them.
 
 Where two rules speak of one task an agent mostly keeps to the last. A rule for a group that is learned late would thus
 undo each exception that was learned before it.
@@ -7,12 +7,28 @@ undo each exception that was learned before it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve as replace
 
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
+
+_FEW = 3  # lines that are there already by chance: headings, fences
+
+
+def only_new(edit: Edit, skill: SkillTree) -> Edit:
+    """The edit without what the skill says already, where that is most of it: some optimizers give all of it back."""
+    if edit.op != "append":
+        return edit
+    there = set(map(str.strip, skill.files.get(edit.file or skill.main, "").splitlines()))
+    lines = edit.content.splitlines()
+    new = [line for line in lines if not line.strip() or line.strip() not in there]
+    many, left = sum(map(bool, map(str.strip, lines))), sum(map(bool, map(str.strip, new)))
+    if not left or many - left < max(_FEW, left):
+        return edit
+    return replace(edit, content=re.sub(r"\n\s*\n", "\n\n", "\n".join(new)).strip("\n"))
 
 
 def placed(edit: Edit, kept: Iterable[Edit], skill: SkillTree, tasks: Mapping[str, str]) -> Edit:

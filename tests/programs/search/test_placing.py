@@ -12,7 +12,7 @@ from programs.search.test_search import grader, of_type
 import skillopt_es as so
 from skillopt_es.events.catalog import EditsRanked, PatchProposed
 from skillopt_es.events.values import Edit, SkillTree
-from skillopt_es.programs.search.placing import placed
+from skillopt_es.programs.search.placing import only_new, placed
 
 TASKS = {
     "t1": "Sort the pears: anjou",
@@ -58,6 +58,26 @@ def test_what_was_there_from_the_beginning_is_no_exception() -> None:
 def test_the_place_is_named_by_as_many_lines_as_stand_nowhere_before_it() -> None:
     skill = SkillTree({"SKILL.md": "- a\n\n- b\n\n- a\n\n- anjou: backwards\n"})
     assert placed(PEARS, [ANJOU], skill, TASKS).target == "- b\n\n- a"
+
+
+RULES = SkillTree({"SKILL.md": "# Rules\n\n- a\n- b\n\n- c\n"})
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("- a\n- b\n- c\n\n- d\n", "- d"),
+        ("# Rules\n\n- a\n- b\n\n- d\n- c\n\n- e", "- d\n\n- e"),
+        ("- a\n- b\n- d\n- e", "- a\n- b\n- d\n- e"),
+        ("- a\n- b\n- c\n- d\n- e\n- f\n- g", "- a\n- b\n- c\n- d\n- e\n- f\n- g"),
+        ("- a\n- b\n- c", "- a\n- b\n- c"),
+    ],
+    ids=["one rule more", "rules between", "two lines by chance", "mostly new", "nothing new"],
+)
+def test_who_gives_the_whole_text_back_has_said_what_is_new(said: str, left: str) -> None:
+    """Each time the skill would be twice as long otherwise."""
+    edit = Edit(id="p#1", op="append", content=said)
+    assert only_new(edit, RULES).content == left
 
 
 KINDS = {"anjou": "pears", "bosc": "pears", "gala": "apples", "fuji": "apples", "opal": "plums", "mirabelle": "plums"}
