@@ -9,6 +9,7 @@ import click
 
 from skillopt_es.cli.printing import print_table
 from skillopt_es.cli.terminal import field
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_score
@@ -47,10 +48,18 @@ def tests_by_name(tests: Iterable[Scored], **skills: str) -> dict[str, Scored]:
     return {name: known[skill] for name, skill in skills.items() if skill in known}
 
 
-def print_tests(tests: Mapping[str, Scored]) -> None:
-    """The hard scores in one line; nothing without tests."""
+def print_tests(tests: Mapping[str, Scored], *, left_out: bool) -> None:
+    """The hard scores in one line; or that the test was left out; or nothing."""
     if tests:
         field("test", ", ".join(f"{name} {_hard(scored.score)}" for name, scored in tests.items()))
+    elif left_out:
+        field("test", "not made: the calls that were left do not pay for it; `eval` makes it")
+
+
+def wants_test(started: RunStarted) -> bool:
+    """Whether a run was to end with a test: if it is complete without one, its program has left it out."""
+    evaluation = started.config.get("evaluation")
+    return isinstance(evaluation, dict) and evaluation.get("eval_test") is True and bool(started.splits.test)
 
 
 def chosen_words(*, chosen: bool, tested: bool) -> str:

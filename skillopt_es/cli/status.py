@@ -19,6 +19,7 @@ from skillopt_es.cli.score_tables import (
     print_tests,
     tests_by_name,
     tests_json,
+    wants_test,
 )
 from skillopt_es.cli.summary import limit_option, steps_after
 from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say, tell
@@ -266,7 +267,8 @@ def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
     if null is not None:
         for label, line in zip(("gate", ""), _gate_words(*null), strict=False):
             field(label, line)
-    print_tests(_tests(summary))
+    untested = found.started is not None and wants_test(found.started) and summary.completed is not None
+    print_tests(_tests(summary), left_out=untested and summary.imported is None)
     print_certificate(summary.certificate)
     if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
         field("seal", looks_words(summary.looks))

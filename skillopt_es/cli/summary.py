@@ -13,6 +13,7 @@ from skillopt_es.cli.score_tables import (
     print_tests,
     scored_json,
     tests_by_name,
+    wants_test,
 )
 from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
 from skillopt_es.deploy.frontmatter import own_name
@@ -98,7 +99,11 @@ def _clear_skills(best: Path, tree: SkillTree) -> None:
 
 def _nothing_learned(state: AnyState) -> str:
     """Why a run kept nothing, where that can be told."""
-    if state.completed is None or state.counts.accepted or "simulated" not in _backends(state):
+    if state.completed is None or state.counts.accepted:
+        return ""
+    if not state.steps_done and state.stopped is not None and state.stopped.reason == "budget":
+        return "no edit was tried: the first score took so many of the calls that no step fits; raise budget.max_calls"
+    if "simulated" not in _backends(state):
         return ""
     return (
         "no edit was kept: simulated models can only do tasks like the demo's, and learn nothing from others; "
@@ -166,9 +171,7 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     after = shown_value(state.best.score.hard if state.best.score else None)
     known = f"{before} -> {after}{chosen_words(chosen=_is_chosen(state), tested=bool(state.tests))}"
     field("validation", "not measured yet" if before == after == "-" else known)
-    print_tests(_tests(state))
-    if _untested(state):
-        field("test", "not made: the calls that were left do not pay for it; `eval` makes it")
+    print_tests(_tests(state), left_out=_untested(state))
     print_certificate(certificate_of(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")
@@ -184,9 +187,7 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
 def _untested(state: AnyState) -> bool:
     """Whether a complete run was to be tested, and its program has left that out for want of calls."""
     assert state.started is not None
-    evaluation = state.started.config.get("evaluation")
-    wanted = isinstance(evaluation, dict) and evaluation.get("eval_test") is True
-    return bool(wanted and state.started.splits.test and state.completed and not state.tests)
+    return bool(wants_test(state.started) and state.completed and not state.tests)
 
 
 def _is_chosen(state: AnyState) -> bool:

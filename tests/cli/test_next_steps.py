@@ -91,3 +91,14 @@ def test_a_verdict_says_its_reason_whole(audited: Audited) -> None:
     assert in_words(weighed).endswith(f"; paired: {reason}")
     failed = RunPaused(reason="error", message="x" * 300)
     assert in_words(failed).endswith("x" * 300)
+
+
+def test_calls_that_pay_for_no_step_and_no_test_are_told_so(cli: Cli, tmp_path: Path) -> None:
+    """When the run ends, and whenever somebody looks; more calls would help, and another model would not."""
+    where = ("--dir", tmp_path / "runs")
+    done = cli("run", "--run", "r", *where, "--set", "train.program=search", "--set", "budget.max_calls=60")
+    assert "simulated" not in done.out
+    assert "no edit was tried: the first score took so many of the calls" in done.out
+    untested = "test        not made: the calls that were left do not pay for it; `eval` makes it\n"
+    assert untested in done.out
+    assert untested in cli("status", "r", *where).out
