@@ -15,12 +15,13 @@ from attrs import evolve as replace
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
 
-_FEW = 3  # lines that are there already by chance: headings, fences
+_FEW = 3  # lines that are there already by chance: headings, short items
+_FENCE = re.compile(r"^\s*(?:`{3}|~{3})", re.MULTILINE)
 
 
 def only_new(edit: Edit, skill: SkillTree) -> Edit:
     """The edit without what the skill says already, where that is most of it: some optimizers give all of it back."""
-    if edit.op != "append":
+    if edit.op != "append" or _FENCE.search(edit.content):  # lines of a block belong together
         return edit
     there = set(map(str.strip, skill.files.get(edit.file or skill.main, "").splitlines()))
     lines = edit.content.splitlines()

@@ -71,8 +71,9 @@ RULES = SkillTree({"SKILL.md": "# Rules\n\n- a\n- b\n\n- c\n"})
         ("- a\n- b\n- d\n- e", "- a\n- b\n- d\n- e"),
         ("- a\n- b\n- c\n- d\n- e\n- f\n- g", "- a\n- b\n- c\n- d\n- e\n- f\n- g"),
         ("- a\n- b\n- c", "- a\n- b\n- c"),
+        ("- a\n- b\n- c\n```\nd\n```", "- a\n- b\n- c\n```\nd\n```"),
     ],
-    ids=["one rule more", "rules between", "two lines by chance", "mostly new", "nothing new"],
+    ids=["one rule more", "rules between", "two lines by chance", "mostly new", "nothing new", "a block"],
 )
 def test_who_gives_the_whole_text_back_has_said_what_is_new(said: str, left: str) -> None:
     """Each time the skill would be twice as long otherwise."""
