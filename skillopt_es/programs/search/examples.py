@@ -63,8 +63,8 @@ def examples_due(state: SearchState, run: RunData) -> bool:
     Whether the open step's next round proposes examples: once its first questions have brought next to nothing.
 
     What the screen has kept of them touches at most a sixth of the failing tasks, then. Where the optimizer finds
-    rules, examples are one candidate more to pay for: once some rule has helped they wait for a step that comes after
-    one that has earned nothing. With `on` they are proposed at the very beginning, too.
+    rules, examples are one candidate more to pay for: once rules have won some points they wait for a step that
+    comes after one that has earned nothing. With `on` they are proposed at the very beginning, too.
     """
     assert state.best is not None
     step, program = open_step(state), state.program
@@ -75,31 +75,62 @@ def examples_due(state: SearchState, run: RunData) -> bool:
         return run.config.search.examples == "on" and state.steps_done == 0
     if len(step.rounds) > 1 or any(group.kind == "examples" for group in step.groups):
         return False
-    failing, left = len(untouched(state, run, 0)), len(untouched(state, run, 1))
+    failing, left = len(untouched(state, run, 0)), len(untouched(state, run, 1, proven=run.config.search.version > 2))
     if not failing or _WORTH * (failing - left) > failing:
         return False
     idle = state.steps_done > state.best.step
-    return idle or all(each.edit.source == "examples" for each in program.kept)
+    no_rule = all(each.edit.source == "examples" for each in program.kept)
+    return idle or no_rule or (run.config.search.version > 2 and _little_won(state))
+
+
+def _little_won(state: SearchState) -> bool:
+    """Whether the best text has won at most a sixth on validation of what there was to win."""
+    assert state.started is not None
+    assert state.best is not None
+    first, best = state.measured[state.started.skill.hash].value, state.best.value
+    return first is not None and best is not None and _WORTH * (best - first) <= 1 - first
 
 
 def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
     """The items to show in this step; none where nothing would be left to try them on, or no answer is known."""
     step = open_step(state)
     at = step.place.in_batch(0)
-    rows = rows_at(state, at)
-    failing = untouched(state, run, len(step.rounds))
+    failing = shuffled(untouched(state, run, len(step.rounds)), step.batch.seed)
     if not failing:
         return ()
-    most = min(MOST, max(1, len(rows) - TASKS), _MOST_IN_SKILL - len(state.program.examples))
-    found = [_example(rows[item], run, evidence) for item in shuffled(tuple(rows), step.batch.seed)]
-    able = [each for each in found if each is not None and each.item not in run.started.twins]
+    place = _shown_from(state, run, failing)
+    rows, own = rows_at(state, place), place == at
+    room = _MOST_IN_SKILL - len(state.program.examples)
+    most = min(MOST, max(1, len(rows) - TASKS) if own else MOST, room)
     # One failing item, at least, has to be left that shows whether they help.
-    spared = next(iter(shuffled(failing, step.batch.seed)))
-    chosen = chosen_of([each for each in able if each.item != spared], most)
+    spared = {*failing[: 1 if own else TASKS], *state.program.examples, *run.started.twins}
+    found = [_example(rows[item], run, evidence) for item in shuffled(tuple(rows), step.batch.seed)]
+    chosen = chosen_of([each for each in found if each is not None and each.item not in spared], most)
     if not chosen:
         return ()
     items = tuple(each.item for each in chosen)
-    return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=at, items=items),)
+    return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=place, items=items),)
+
+
+def _shown_from(state: SearchState, run: RunData, failing: Sequence[str]) -> Place:
+    """
+    The batch to choose from: the step's own, or where that is small the one with most items that may be shown.
+
+    Where rules have won some points the others are left to them: what stands in the skill is evidence for no rule.
+    """
+    step, program = open_step(state), state.program
+    at = step.place.in_batch(0)
+    own = len(rows_at(state, at)) - TASKS
+    if own >= MOST or run.config.search.version < 3 or not _little_won(state):
+        return at
+    spared = {*failing[:TASKS], *program.examples}
+    many = {
+        place: sum(item in program.known and item not in spared for item in rows_at(state, place))
+        for number in range(1, step.number)
+        for place in [Place.of_step(number, number).in_batch(0)]
+    }
+    best = max(many, key=lambda place: many[place], default=at)
+    return best if many.get(best, 0) > own else at
 
 
 def show_examples(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:

@@ -151,8 +151,13 @@ def ground(state: SearchState, run: RunData, number: int) -> SkillTree:
     )[0]
 
 
-def untouched(state: SearchState, run: RunData, number: int) -> tuple[str, ...]:
-    """The failing tasks of the batch that nothing kept before a round is known or said to have touched."""
+def untouched(state: SearchState, run: RunData, number: int, *, proven: bool = False) -> tuple[str, ...]:
+    """
+    The failing tasks of the batch that nothing kept before a round is known or said to have touched.
+
+    What an edit says of tasks that it was not tried on counts; where that has to be `proven`, it counts if the edit has
+    fixed at least half of those that it was tried on.
+    """
     step = open_step(state)
     rows = rows_at(state, step.place.in_batch(0))
     failing = [item for item in step.batch.items if measured(rows.get(item)) and not passed(rows.get(item), run)]
@@ -160,9 +165,11 @@ def untouched(state: SearchState, run: RunData, number: int) -> tuple[str, ...]:
         index: each for index, each in screened(state, run, earlier=number).items() if each.won and not each.deletes
     }
     touched = {item for index, each in found.items() for item in each.better}
-    touched |= {
-        item for index, each in found.items() for item in step.changes[index][-1].claims if item not in each.results
-    }
+    for index, each in found.items():
+        claims = step.changes[index][-1].claims
+        tried = [item for item in claims if item in each.results]
+        if not proven or 2 * len(set(tried).intersection(each.better)) >= len(tried):
+            touched |= set(claims).difference(tried)
     return tuple(item for item in failing if item not in touched)
 
 

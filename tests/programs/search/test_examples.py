@@ -46,6 +46,21 @@ def lucky(request: so.ChatRequest) -> str:
     return json.dumps({"reasoning": "", "edits": [edit]})
 
 
+def boastful(request: so.ChatRequest) -> str:
+    """An optimizer whose every rule is for a single task, and said to be for all that it was shown."""
+    items = re.findall(r"^item: (\S+)$", request.messages[-1].content, re.MULTILINE)
+    edit = {"op": "append", "target": "", "content": f"Mind {items[0]}!", "items": items}
+    return json.dumps({"reasoning": "", "edits": [edit]})
+
+
+def early(request: so.ChatRequest) -> str:
+    """An optimizer who has a rule for each of some tasks in the first step, and none later."""
+    items = re.findall(r"^item: (\S+)$", request.messages[-1].content, re.MULTILINE)
+    early_on = request.slot.startswith("e1/") and "failure-2" not in request.slot
+    rows = [{"op": "append", "target": "", "content": f"Mind {item}!", "items": [item]} for item in items[:3]]
+    return json.dumps({"reasoning": "", "edits": rows if early_on else []})
+
+
 def heedful(request: so.ChatRequest) -> str:
     """Follows a rule for its own task, and examples."""
     word = request.messages[-1].content.split()[-1]
@@ -86,6 +101,13 @@ def shown_in(run: so.Run) -> list[tuple[str, ...]]:
     return [group.items for group in groups if group.kind == "examples"]
 
 
+def steps_that_show(run: so.Run) -> list[int]:
+    """The steps in which examples were proposed."""
+    return [
+        event.step for event in of_type(run, MinibatchesPlanned) for group in event.groups if group.kind == "examples"
+    ]
+
+
 def test_examples_teach_where_nobody_has_a_rule(tmp_path: Path) -> None:
     """In the first step, for nothing else has helped: they pass screen and gate, and are in no later batch."""
     run = trained(tmp_path)
@@ -121,6 +143,29 @@ def test_examples_do_not_wait_for_rules_that_fix_one_task_of_many(tmp_path: Path
     text = run.skill("best").text
     assert "Mind train" in text
     assert "Worked examples" in text
+
+
+@pytest.mark.parametrize(("version", "waits"), [(3, False), (2, True)])
+def test_examples_do_not_wait_for_a_rule_that_is_only_said_to_be_for_many(
+    tmp_path: Path, version: int, *, waits: bool
+) -> None:
+    """It was tried on three of its tasks and fixed one, so nobody believes the rest; version 2 did."""
+    run = trained(tmp_path, heedful, boastful, **{"search.version": version})
+    assert (1 not in steps_that_show(run)) == waits
+
+
+def test_where_rules_have_won_nothing_examples_come_in_a_small_batch_too(tmp_path: Path) -> None:
+    """As many as ever, of an earlier batch; version 2 waited a step more, and showed one."""
+    run = trained(tmp_path, heedful, early, **{"budget.max_calls": 64})
+    first, second, *_ = of_type(run, EpochPlanned)
+    assert len(second.batches[0].items) < MOST
+    [shown] = shown_in(run)
+    assert (steps_that_show(run), len(shown)) == ([2], MOST)
+    assert set(shown) <= set(first.batches[0].items)
+    assert "Worked examples" in run.skill("best").text
+    (tmp_path / "old").mkdir()
+    old = trained(tmp_path / "old", heedful, early, **{"budget.max_calls": 64, "search.version": 2})
+    assert (steps_that_show(old), [len(items) for items in shown_in(old)]) == ([3], [1])
 
 
 def test_examples_that_do_not_help_cost_a_few_calls(tmp_path: Path) -> None:
