@@ -189,9 +189,7 @@ def test_a_killed_run_goes_on(
     desk: Desk, endpoint: Endpoint, project: Project, attempt: int, undisturbed: Path
 ) -> None:
     """SIGKILL at a random moment: only calls in flight are asked again, all else is as if nothing had been."""
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"attempt {attempt}, seed {seed}")
-    draw = random.Random(seed)
+    draw = random.Random(attempt)
     with training(desk, endpoint, calls=draw.randrange(13, 115), delay=0.004) as running:
         with suppress(TimeoutError):
             running.process.wait(draw.random() * 0.01)

@@ -95,9 +95,7 @@ def test_killed_after_any_answer_a_run_recovers(whole: Path, tmp_path: Path, eve
 @pytest.mark.parametrize("times", [6, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_a_run_recovers(whole: Path, tmp_path: Path, times: int) -> None:
     """SIGKILLs from outside at any moment, also in the middle of a commit."""
-    seed = random.SystemRandom().randrange(2**32)
-    print("seed", seed)
-    moments, events = random.Random(seed), len(decisions_of(whole))
+    moments, events = random.Random(times), len(decisions_of(whole))
     killed = 0
     for attempt in range(20 * times):  # a run that was over before the signal came does not count
         folder = tmp_path / str(attempt)
