@@ -236,6 +236,7 @@ def measured(world: str, programs: Sequence[str], seeds: Sequence[int], mapped: 
         world,
         floor=statistics.mean(each.floor for each in made),
         ceiling=statistics.mean(each.ceiling for each in made),
+        plain=statistics.mean(each.plain for each in made),
         budgets=made[0].budgets,
         curves=curves,
     )
@@ -271,7 +272,8 @@ def main() -> None:
         for world in options.worlds.replace("held-out", ",".join(HELD_OUT)).split(","):
             outcome = measured(world, programs, range(1, options.seeds + 1), pool.imap)
             outcomes.append(outcome)
-            print(f"{world}: floor {outcome.floor:.3f}, ceiling {outcome.ceiling:.3f}; {options.seeds} seeds\n")
+            known = f"floor {outcome.floor:.3f}, ceiling {outcome.ceiling:.3f}, plain {outcome.plain:.3f}"
+            print(f"{world}: {known}; {options.seeds} seeds\n")
             print(table(outcome), end="\n\n", flush=True)
     if len(outcomes) > 1:
         print(summary(outcomes))

@@ -64,6 +64,7 @@ class Outcome:
     world: str
     floor: float
     ceiling: float
+    plain: float
     budgets: tuple[int, ...]
     curves: Mapping[str, Sequence[Curve]]
 

@@ -42,7 +42,7 @@ def test_a_world_is_the_same_for_the_same_seed_and_leaves_something_to_learn(nam
     if name == "null":
         assert world.floor == world.ceiling == world.score(world.start + "\nTake care with kind KAVO.")
     else:
-        assert world.floor + 0.2 < world.ceiling <= 1
+        assert world.floor + 0.2 < world.plain <= world.ceiling <= 1
 
 
 def test_useless_lines_cost_more_the_more_there_are() -> None:
@@ -100,5 +100,5 @@ def test_an_area_is_the_mean_over_calls() -> None:
     curve = Curve("classic", 1, (Moment(0, 0, 0.0), Moment(50, 500, 0.5), Moment(150, 900, 0.9)), 200, 1000)
     assert curve.area(100) == pytest.approx(0.25)
     assert curve.token_area(1000) == pytest.approx((0.5 * 400 + 0.9 * 100) / 1000)
-    assert Outcome("w", 0.0, 1.0, (100, 200), {"classic": [curve]}).most_tokens == 1000
+    assert Outcome("w", 0.0, 1.0, 1.0, (100, 200), {"classic": [curve]}).most_tokens == 1000
     assert sentence("kind KAVO", OPS[0], random.Random(0)).startswith("For kind KAVO: ")

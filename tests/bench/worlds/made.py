@@ -86,12 +86,20 @@ class World:
     @property
     def ceiling(self) -> float:
         """The score of the text that has every rule of which train has an example, in an order that is right."""
-        seen = {part for item in self.train for part in item.parts}
+        return self._learned(self.train, general=True)
+
+    @property
+    def plain(self) -> float:
+        """The score of the text with a rule for each kind of which train has an example that no coin decides."""
+        return self._learned([item for item in self.train if not self.tosses(item.question)], general=False)
+
+    def _learned(self, examples: Sequence[Item], *, general: bool) -> float:
+        seen = {part for item in examples for part in item.parts}
         learned = [(part, self.truth[part]) for part in self.truth if part in seen]
         draw = random.Random(0)
         of_groups = [sentence(f"group {part.group}", op, draw) for part, op in learned if self._general(part)]
         of_kinds = [sentence(f"kind {part.kind}", op, draw) for part, op in learned]
-        return self.score("\n".join([self.start, *of_groups, *of_kinds]))
+        return self.score("\n".join([self.start, *(of_groups if general else []), *of_kinds]))
 
     def _general(self, part: Part) -> bool:
         """Whether a part goes by the rule of its group."""
