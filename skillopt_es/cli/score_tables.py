@@ -56,10 +56,11 @@ def print_tests(tests: Mapping[str, Scored], *, left_out: bool) -> None:
         field("test", "not made: the calls that were left do not pay for it; `eval` makes it")
 
 
-def wants_test(started: RunStarted) -> bool:
-    """Whether a run was to end with a test: if it is complete without one, its program has left it out."""
+def wants_test(started: RunStarted, changed: Mapping[str, Json]) -> bool:
+    """Whether a run, with the keys that were changed since, was to end with a test, which its program may leave out."""
     evaluation = started.config.get("evaluation")
-    return isinstance(evaluation, dict) and evaluation.get("eval_test") is True and bool(started.splits.test)
+    first = evaluation.get("eval_test") if isinstance(evaluation, dict) else None
+    return changed.get("evaluation.eval_test", first) is True and bool(started.splits.test)
 
 
 def chosen_words(*, chosen: bool, tested: bool) -> str:

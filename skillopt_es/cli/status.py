@@ -267,7 +267,8 @@ def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
     if null is not None:
         for label, line in zip(("gate", ""), _gate_words(*null), strict=False):
             field(label, line)
-    untested = found.started is not None and wants_test(found.started) and summary.completed is not None
+    changed = {} if summary.forked is None else {each.key: each.value for each in summary.forked.overrides}
+    untested = found.started is not None and wants_test(found.started, changed) and summary.completed is not None
     print_tests(_tests(summary), left_out=untested and summary.imported is None)
     print_certificate(summary.certificate)
     if summary.looks.opened or (found.started is not None and is_sealed(found.started)):

@@ -187,7 +187,7 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
 def _untested(state: AnyState) -> bool:
     """Whether a complete run was to be tested, and its program has left that out for want of calls."""
     assert state.started is not None
-    return bool(wants_test(state.started) and state.completed and not state.tests)
+    return bool(wants_test(state.started, state.overrides) and state.completed and not state.tests)
 
 
 def _is_chosen(state: AnyState) -> bool:

@@ -102,3 +102,8 @@ def test_calls_that_pay_for_no_step_and_no_test_are_told_so(cli: Cli, tmp_path: 
     untested = "test        not made: the calls that were left do not pay for it; `eval` makes it\n"
     assert untested in done.out
     assert untested in cli("status", "r", *where).out
+    assert (
+        cli("fork", "r", "--until", "seq", 41, "--name", "f", *where, "--set", "evaluation.eval_test=false").code == 0
+    )
+    resumed = cli("resume", "f", *where)
+    assert "not made" not in resumed.out + cli("status", "f", *where).out, "nobody wanted a test of the fork"
