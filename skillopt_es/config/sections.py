@@ -214,7 +214,7 @@ class OptimizerConfig:
 class SearchConfig:
     """What the program `search` does to learn more from its calls."""
 
-    version: Literal[1, 2, 3]
+    version: Literal[1, 2, 3, 4]
     first_batch: int = field(metadata=_limits(low=1))
     rounds: int = field(metadata=_limits(low=1))
     draw_again: bool

@@ -21,9 +21,7 @@ from skillopt_es.programs.optimizer import (
     skill_section,
     steering_section,
 )
-from skillopt_es.programs.search.credit import spoken_of
-from skillopt_es.programs.search.placing import only_new, placed
-from skillopt_es.programs.search.refusing import refusal
+from skillopt_es.programs.search.earlier import taken_before
 from skillopt_es.programs.search.results import ground, parted, screened, solved_tasks
 from skillopt_es.programs.search.state import (
     EARNED_NOTHING,
@@ -37,6 +35,7 @@ from skillopt_es.programs.search.state import (
     replaced_by,
     types_of,
 )
+from skillopt_es.programs.search.taking import Asked, taken
 from skillopt_es.prompts import system_prompt
 from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
@@ -68,92 +67,49 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
     known = solved_tasks(state, run, evidence) if run.config.search.version > 2 else {}
 
-    form, told = reply_form(state, run), _tried_about(group, state, run)
-    prompt = system_prompt(_PROMPTS[form], run.started.prompts)
-    refused: dict[str, str] = {}
-
-    def in_its_place(edit: Edit) -> tuple[Edit, ...]:
-        if run.config.search.version < 3:
-            return moved(edit, skill)
-        new = only_new(edit, skill)
-        again = moved(new, skill)
-        kept = (each.edit for each in state.program.kept)
-        return again if len(again) > 1 else (placed(new, kept, skill, {**known, **tasks}),)
+    form, refused = reply_form(state, run), dict[str, str]()
+    asked = Asked(
+        skill=skill,
+        shown=skill if old is None else without(old.edit, skill),
+        failing=failing,
+        tasks=tasks,
+        known=known,
+        kept=state.program.kept,
+        old=old,
+        told=_tried_about(group, state, run),
+        prompt=system_prompt(_PROMPTS[form], run.started.prompts),
+        close_gaps=run.config.optimizer.close_gaps,
+    )
 
     def read(text: str) -> PatchReply | Unusable:
         most, said = most_edits(len(failing)), as_json(text) if form == "text" else text
         found = read_patch(said, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
         if isinstance(found, Unusable):
             return found
-        whys = {edit: refusal(edit, prompt=prompt, skill=skill.text, tried=told) for edit in found.edits}
+        version = run.config.search.version
+        result = taken(found.edits, asked) if version > 3 else taken_before(version, found.edits, asked)
         refused.clear()
-        refused.update({edit.content: why for edit, why in whys.items() if why})
-        if refused and all(whys.values()):
+        refused.update(result.refused)
+        if refused and not result.edits:
             return Unusable(f"none of the edits is tried: of the first, {next(iter(refused.values()))}")
-        kept = (edit for edit, why in whys.items() if not why)
-        given = (edit if old is None else in_place_of(old.edit, edit) for edit in kept)
-        claimed = with_claims if run.config.search.version > 1 else with_claims_as_named
-        edits = (claimed(each, failing, tasks) for edit in given for each in in_its_place(edit))
-        named = tuple(replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(edits, start=1))
-        return replace(found, edits=named)
+        named = (replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(result.edits, start=1))
+        return replace(found, edits=tuple(named))
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
         left_out = "; ".join(f"an edit was left out: {why}" for why in refused.values())
         return edits_proposed(group, step.number, consulted, left_out)
 
     return Asking(
-        request=_request(
-            group, skill if old is None else without(old.edit, skill), failing, passing, state, run, evidence
-        ),
+        request=_request(group, asked.shown, failing, passing, state, run, evidence),
         read=placed_in(skill, read) if run.config.optimizer.ask_again else read,
         event=answered,
         silence_fails=True,
     )
 
 
-def moved(edit: Edit, skill: SkillTree) -> tuple[Edit, ...]:
-    """The edit; where it appends what stands in the skill already, that is taken out first, so that it comes last."""
-    content, text = edit.content.strip(), skill.files.get(edit.file or skill.main, "")
-    if edit.op != "append" or not content or f"\n{content}\n" not in f"\n{text}\n" or text.rstrip().endswith(content):
-        return (edit,)
-    return replace(edit, op="delete", target=content, content=""), edit
-
-
 def without(edit: Edit, skill: SkillTree) -> SkillTree:
     """The skill without what an edit brought."""
     return apply_edits(skill, [replace(edit, op="delete", target=edit.content.strip(), content="")])[0]
-
-
-def in_place_of(old: Edit, new: Edit) -> Edit:
-    """What is appended takes the place of what an older edit brought."""
-    return replace(new, op="replace", target=old.content.strip(), file=old.file) if new.op == "append" else new
-
-
-def with_claims_as_named(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
-    """An edit that names no task claims those that it speaks of."""
-    if edit.claims:
-        return edit
-    spoken = _spoken(edit, failing, tasks)
-    return replace(edit, claims=spoken, claims_assumed=bool(spoken))
-
-
-def with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
-    """
-    What an edit claims, and of that first what it speaks of.
-
-    One that speaks of none of the tasks that it names was mixed up, or is more general than its words: it is tried on
-    those that it speaks of, and then on the first one that it names.
-    """
-    spoken = _spoken(edit, failing, tasks)
-    named = tuple(item for item in edit.claims if item in spoken)
-    others = tuple(item for item in edit.claims if item not in spoken)
-    if named or not spoken:
-        return replace(edit, claims=(*named, *others))
-    return replace(edit, claims=(*spoken, *others[:1]), claims_assumed=True)
-
-
-def _spoken(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(item for item in spoken_of(edit.content or edit.target, tasks) if item in failing)
 
 
 def _request(

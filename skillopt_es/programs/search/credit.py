@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from math import comb, factorial, prod
@@ -155,7 +154,15 @@ _WORD = re.compile(r"\w{3,}")
 
 def spoken_of(text: str, tasks: Mapping[str, str]) -> tuple[str, ...]:
     """The tasks of which a text has a word that fewer than half of them have; none where there are not two tasks."""
-    words = {item: set(_WORD.findall(task.lower())) for item, task in tasks.items()}
-    counts = Counter(word for each in words.values() for word in each)
-    said = {word for word in _WORD.findall(text.lower()) if 2 * counts[word] < len(tasks)}
-    return tuple(item for item, each in words.items() if each & said)
+    spoken = set().union(*telling_words(text, tasks))
+    return tuple(item for item in tasks if item in spoken)
+
+
+def telling_words(text: str, tasks: Mapping[str, str]) -> tuple[frozenset[str], ...]:
+    """For each word of a text that fewer than half of the tasks have, and one at least, the tasks that have it."""
+    having: dict[str, set[str]] = {word: set() for word in _WORD.findall(text.lower())}
+    for item, task in tasks.items():
+        for word in set(_WORD.findall(task.lower())):
+            if word in having:
+                having[word].add(item)
+    return tuple(frozenset(items) for items in having.values() if items and 2 * len(items) < len(tasks))

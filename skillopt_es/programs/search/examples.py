@@ -104,7 +104,8 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
     most = min(MOST, max(1, len(rows) - TASKS) if own else MOST, room)
     # One failing item, at least, has to be left that shows whether they help.
     spared = {*failing[: 1 if own else TASKS], *state.program.examples, *run.started.twins}
-    found = [_example(rows[item], run, evidence) for item in shuffled(tuple(rows), step.batch.seed)]
+    told = [item for item in rows if own or run.config.search.version < 4 or item in state.program.known]
+    found = [_example(rows[item], run, evidence) for item in shuffled(tuple(told), step.batch.seed)]
     chosen = chosen_of([each for each in found if each is not None and each.item not in spared], most)
     if not chosen:
         return ()

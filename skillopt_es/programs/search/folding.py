@@ -62,7 +62,8 @@ def planned(state: SearchState, event: EpochPlanned) -> SearchState:
     """A step begins with its batch."""
     [batch] = event.batches
     shown = {**state.program.shown, **{item: state.program.shown.get(item, 0) + 1 for item in batch.items}}
-    return _with(state, replace(state.program, step=OpenStep(number=event.epoch, batch=batch), shown=shown))
+    step = OpenStep(number=event.epoch, batch=batch, version=decides_by(state))
+    return _with(state, replace(state.program, step=step, shown=shown))
 
 
 def scored(state: SearchState, event: SkillScored) -> SearchState:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from skillopt_es.events.values import Edit
-from skillopt_es.programs.search.state import Tried
+from skillopt_es.programs.search.state import Tried, what_it_does
 
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"^\s*~{4,}", re.MULTILINE)
@@ -18,14 +18,18 @@ _HEADING = re.compile(
 )
 
 
-def refusal(edit: Edit, *, prompt: str, skill: str, tried: Iterable[Tried]) -> str:
-    """Why an edit is not worth a try; empty for one that is."""
-    if any(_same(edit, each.edit) for each in tried):
-        return "it was refused before, word for word"
+def refused_before(edit: Edit, tried: Iterable[Tried]) -> str:
+    """Why an edit is not tried that does what a refused one did, wherever it stands; empty if none did."""
+    same = any(what_it_does(edit) == what_it_does(each.edit) for each in tried)
+    return "it was refused before" if same else ""
+
+
+def refusal(edit: Edit, *, prompt: str, skill: str) -> str:
+    """Why an edit is no rule at all; empty for one that may be."""
     if _FENCE.search(edit.content) or _HEADING.search(edit.content):
         return "it repeats a heading or a fence of the question"
-    told = _joined(prompt)
-    known = _joined(skill)
+    told = joined(prompt)
+    known = joined(skill)
     words = _WORD.findall(edit.content.casefold())
     for start in range(len(words) - _OWN_WORDS + 1):
         run = f" {' '.join(words[start : start + _OWN_WORDS])} "
@@ -34,15 +38,6 @@ def refusal(edit: Edit, *, prompt: str, skill: str, tried: Iterable[Tried]) -> s
     return ""
 
 
-def _same(one: Edit, other: Edit) -> bool:
-    return (one.op, one.file, _joined(one.target), _joined(one.content)) == (
-        other.op,
-        other.file,
-        _joined(other.target),
-        _joined(other.content),
-    )
-
-
-def _joined(text: str) -> str:
+def joined(text: str) -> str:
     """Its words between single spaces, without regard to case and signs."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "

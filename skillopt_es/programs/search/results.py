@@ -102,7 +102,9 @@ def _again_so_far(state: SearchState, run: RunData) -> tuple[int, int]:
 def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]:
     """The draws of each task that a change was tried on, and of the same task as the optimizer was shown it."""
     step, known = open_step(state), state.program.known
-    at = Place(step.group_of(step.changes[index]).place)
+    group = step.group_of(step.changes[index])
+    own = group.kind == "examples" and step.version > 3  # they may be items of an earlier batch, under an older text
+    at = step.place.in_batch(0) if own else Place(group.place)
     without = _drawn(state, run, at)
     found = {}
     for item, after in _drawn(state, run, step.screen(index)).items():

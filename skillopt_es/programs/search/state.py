@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Literal
@@ -73,6 +74,30 @@ class Earned:
         return self.kept / self.asked if self.asked else 0.0
 
 
+_ADDING = ("append", "insert_after")
+_SIGNS = re.compile(r"^\s*(?:[-*+•]\s+)?|[\s.]+$")
+
+
+def what_it_does(edit: Edit) -> tuple[str, ...]:
+    """What an edit does, wherever it puts it: whoever does the same says it again, whatever the list's signs."""
+    adds = edit.op in _ADDING
+    said = " ".join(_SIGNS.sub("", edit.content).split())
+    return ("add" if adds else edit.op, edit.file, "" if adds else edit.target.strip(), said)
+
+
+def _as_it_is(edit: Edit) -> tuple[str, ...]:
+    return edit.op, edit.file, edit.target, edit.content.strip()
+
+
+def _each_behind_the_one_before(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """The edits so that those for one place come to stand in their order: each is put right behind the same lines."""
+    behind: dict[tuple[str, str], list[Edit]] = {}
+    for edit in edits:
+        if edit.op == "insert_after":
+            behind.setdefault((edit.file, edit.target), []).append(edit)
+    return tuple(behind[edit.file, edit.target].pop() if edit.op == "insert_after" else edit for edit in edits)
+
+
 Change = tuple[Edit, ...]
 """What is tried together: one edit, but for a line that is moved, which is taken out and put back."""
 
@@ -82,11 +107,13 @@ class OpenStep:
     """
     What has been collected of the step that is under way.
 
-    `rounds` are the groups of each round of questions; `alone` has the text with each change alone, in their order.
+    `version` is the one by which the run decides. `rounds` are the groups of each round of questions; `alone` has the
+    text with each change alone, in their order.
     """
 
     number: int
     batch: Batch
+    version: int
     rounds: tuple[tuple[Minibatch, ...], ...] = ()
     patches: Mapping[str, PatchProposed] = field(factory=dict)
     alone: tuple[CandidateBuilt, ...] = ()
@@ -109,7 +136,7 @@ class OpenStep:
         """All that was proposed, round by round; once there, a change keeps its number. Said again, it claims more."""
         said: dict[object, Change] = {}
         for change in (change for groups in self.rounds for change in self._changes_of(groups)):
-            what = tuple((edit.op, edit.file, edit.target, edit.content.strip()) for edit in change)
+            what = tuple(map(what_it_does if self.version > 3 else _as_it_is, change))
             first = said.get(what, change)
             claims = dict.fromkeys((*first[-1].claims, *change[-1].claims))
             said[what] = (*first[:-1], replace(first[-1], claims=tuple(claims)))
@@ -133,7 +160,8 @@ class OpenStep:
             late = self.round_of(index) > 0 and any(edit.op != "append" for edit in change)
             return late, -(len(change[-1].claims) or _ALL)
 
-        return tuple(edit for index in sorted(changes, key=order) for edit in self.changes[index])
+        edits = tuple(edit for index in sorted(changes, key=order) for edit in self.changes[index])
+        return _each_behind_the_one_before(edits) if self.version > 3 else edits
 
     def round_of(self, index: int) -> int:
         """In which round of questions, counted from 0, a change was proposed."""
@@ -158,10 +186,11 @@ class OpenStep:
     def _changes_of(self, groups: tuple[Minibatch, ...]) -> tuple[Change, ...]:
         edits = [edit for group in groups for edit in self._of(group)]
         out = {edit.target: edit for edit in edits if edit.op == "delete"}
-        back = {edit.content.strip() for edit in edits if edit.op == "append"} & set(out)
+        adding = [edit for edit in edits if edit.op in _ADDING]
+        back = {edit.content.strip() for edit in adding} & set(out)
         first = [edit for edit in edits if not (edit.op == "delete" and edit.target in back)]
         return tuple(
-            (out[edit.content.strip()], edit) if edit.op == "append" and edit.content.strip() in back else (edit,)
+            (out[edit.content.strip()], edit) if edit in adding and edit.content.strip() in back else (edit,)
             for edit in first
         )
 

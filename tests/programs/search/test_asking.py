@@ -1,8 +1,11 @@
 """What the question tells of edits that were refused, and what becomes of edits that name no tasks."""
 
 from skillopt_es.events.values import Edit, SkillTree
-from skillopt_es.programs.search.asking import moved, tried_section, with_claims, with_claims_as_named
+from skillopt_es.programs.search.asking import tried_section
+from skillopt_es.programs.search.earlier import with_claims_as_named
+from skillopt_es.programs.search.placing import moved
 from skillopt_es.programs.search.state import Tried
+from skillopt_es.programs.search.taking import with_claims
 from skillopt_es.replies.answers import PatchReply, read_patch
 
 SKILL = SkillTree({"SKILL.md": "# Rules\n\n- first rule\n\n- second rule\n"})

@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve as replace
 
 from skillopt_es.events.values import Edit
-from skillopt_es.programs.search.refusing import refusal
+from skillopt_es.programs.search.earlier import refused_word_for_word
+from skillopt_es.programs.search.refusing import refusal, refused_before
 from skillopt_es.programs.search.state import Earned, ReplyForm, Search, Tried, better_form
 from skillopt_es.prompts import system_prompt
 
 PROMPT = system_prompt("search")
 
 
-def said(content: str, *tried: str, op: str = "append") -> str:
-    """Why an edit of this content is refused, after others were."""
-    old = [Tried(step=1, edit=Edit(id="p#1", op="append", content=each), why="no good") for each in tried]
-    edit = Edit(id="p#2", op=op, content=content)  # type: ignore[arg-type]
-    return refusal(edit, prompt=PROMPT, skill="Write the name as it is in the list of guests.", tried=old)
+SKILL = "Write the name as it is in the list of guests."
 
 
-def test_what_was_refused_is_not_tried_again() -> None:
-    """In other signs and capitals it is the same; as another kind of edit it is not."""
-    assert "refused before" in said("- Write it BIG!", "- write it big")
-    assert said("- Write it small", "- write it big") == ""
-    assert said("- write it big", "- write it big", op="delete") == ""
+def said(content: str) -> str:
+    """Why an edit of this content is no rule."""
+    return refusal(Edit(id="p#2", op="append", content=content), prompt=PROMPT, skill=SKILL)
+
+
+OLD = Edit(id="p#1", op="append", content="- Write it as `a;b`.")
+
+
+@pytest.mark.parametrize(
+    ("edit", "again"),
+    [
+        (OLD, True),
+        (replace(OLD, id="p#9", content="* Write it as  `a;b`"), True),
+        (replace(OLD, op="insert_after", target="# Rules"), True),
+        (replace(OLD, content="- Write it as `a,b`."), False),
+        (replace(OLD, content="- Write it as `A;b`."), False),
+        (replace(OLD, op="replace", target="- Write it."), False),
+        (replace(OLD, op="delete", target=OLD.content, content=""), False),
+        (replace(OLD, file="notes.md"), False),
+    ],
+    ids=["the same", "another list sign", "elsewhere", "another sign", "another case", "replaces", "deletes", "file"],
+)
+def test_what_was_refused_is_not_tried_again(edit: Edit, *, again: bool) -> None:
+    """Wherever it would stand; of a form each sign counts."""
+    assert bool(refused_before(edit, [Tried(step=1, edit=OLD, why="no good")])) == again
+
+
+def test_earlier_versions_went_by_words_kind_and_target() -> None:
+    tried = [Tried(step=1, edit=OLD, why="no good")]
+    assert "word for word" in refused_word_for_word(replace(OLD, content="- WRITE it as a,b!"), tried)
+    assert refused_word_for_word(replace(OLD, op="insert_after", target="# Rules"), tried) == ""
 
 
 @pytest.mark.parametrize("content", ["- a rule\n~~~~ skill", "## Current skill\n- a rule", "# Failed trajectories (3)"])
