@@ -11,6 +11,7 @@ from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.optimizer import (
@@ -24,7 +25,6 @@ from skillopt_es.programs.optimizer import (
 from skillopt_es.programs.search.earlier import taken_before
 from skillopt_es.programs.search.results import ground, parted, screened, solved_tasks
 from skillopt_es.programs.search.state import (
-    EARNED_NOTHING,
     TOO_NARROW,
     Kept,
     ReplyForm,
@@ -34,6 +34,7 @@ from skillopt_es.programs.search.state import (
     open_step,
     replaced_by,
     types_of,
+    why_dropped,
 )
 from skillopt_es.programs.search.taking import Asked, taken
 from skillopt_es.prompts import system_prompt
@@ -74,7 +75,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         failing=failing,
         tasks=tasks,
         known=known,
-        kept=state.program.kept,
+        kept=(*state.program.kept, *_kept_in_step(state, run)),
         old=old,
         told=_tried_about(group, state, run),
         prompt=system_prompt(_PROMPTS[form], run.started.prompts),
@@ -104,6 +105,26 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         read=placed_in(skill, read) if run.config.optimizer.ask_again else read,
         event=answered,
         silence_fails=True,
+    )
+
+
+def _kept_in_step(state: SearchState, run: RunData) -> tuple[Kept, ...]:
+    """What earlier rounds of the open step have kept, as if it were in the skill already."""
+    step = open_step(state)
+    if step.version < 4:
+        return ()
+    won = {index: each for index, each in screened(state, run, earlier=len(step.rounds) - 1).items() if each.won}
+    groups = {index: step.group_of(step.changes[index]) for index in won}
+    return tuple(
+        Kept(
+            step=step.number,
+            edit=step.changes[index][-1],
+            items=each.better,
+            place=Place(groups[index].place),
+            types=types_of(state, groups[index].place, each.better),
+        )
+        for index, each in won.items()
+        if not each.deletes
     )
 
 
@@ -166,8 +187,12 @@ def _lost_before(state: SearchState, run: RunData) -> list[Tried]:
     step = open_step(state)
     found = screened(state, run, earlier=len(step.rounds) - 1)
     tried = {index: each for index, each in found.items() if each.results or run.config.search.version == 1}
-    lost = [edit for index, each in tried.items() if not each.won for edit in step.changes[index]]
-    return [Tried(step=step.number, edit=edit, why=EARNED_NOTHING) for edit in lost]
+    return [
+        Tried(step=step.number, edit=edit, why=why_dropped(each.better, each.worse, run.config.search.version))
+        for index, each in tried.items()
+        if not each.won
+        for edit in step.changes[index]
+    ]
 
 
 def reply_form(state: SearchState, run: RunData) -> ReplyForm:

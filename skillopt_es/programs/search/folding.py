@@ -23,9 +23,8 @@ from skillopt_es.events.catalog import (
     TriesPlanned,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Edit, GateVerdict, Measured
+from skillopt_es.events.values import Credit, Edit, GateVerdict, Measured
 from skillopt_es.programs.search.state import (
-    EARNED_NOTHING,
     PRUNING,
     TOO_NARROW,
     Change,
@@ -37,12 +36,15 @@ from skillopt_es.programs.search.state import (
     SearchState,
     Tried,
     better_form,
+    checks_together,
     decides_by,
     is_recalled,
     kept_edits,
     open_step,
     replaced_by,
+    solved_types,
     types_of,
+    why_dropped,
 )
 from skillopt_es.projections.core import without_items
 
@@ -164,13 +166,16 @@ def ranked(state: SearchState, event: EditsRanked) -> SearchState:
     fickle = program.fickle.union(*(credit.varied for credit in event.credits))
     state = _with(state, replace(program, again=again, varied=varied, fickle=fickle))
     untried = {credit.edit for credit in event.credits if not credit.tries} if decides_by(state) > 1 else set()
+    version, given = decides_by(state), {credit.edit: credit for credit in event.credits}
     dropped = [
         edit
-        for edit in step.edits
+        for edit in (step.edits if version < 4 else [change[-1] for change in step.changes])
         if edit.id in event.pool and edit.id not in event.chosen and edit.id not in untried
         if edit.source != PRUNING  # nobody has to know
     ]
-    state = _remembered(state, dropped, EARNED_NOTHING)
+    for edit in dropped:
+        credit = given.get(edit.id, Credit(edit=edit.id))
+        state = _remembered(state, [edit], why_dropped(credit.fixed, credit.broke, version))
     return _with(state, replace(state.program, step=replace(step, ranked=event)))
 
 
@@ -179,11 +184,13 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     step, verdict = open_step(state), event.verdict
     edits = kept_edits(step)
     if not verdict.taken:
-        lost = f"validation lost {len(verdict.lost)} tasks and won {len(verdict.won)}"
+        types = frozenset(state.types[item] for item in verdict.lost if state.types.get(item))
+        of_types = f" of {', '.join(sorted(types))}" if types and decides_by(state) > 3 else ""
+        lost = f"validation lost {len(verdict.lost)} tasks{of_types} and won {len(verdict.won)}"
         saved = _without_suspects(state, edits, verdict)
         refused = [edit for edit in edits if edit not in {each.edit for each in saved}]
-        state = _remembered(state, refused, lost)
-        return _closed(_with(state, replace(state.program, saved=saved)))
+        state = _remembered(state, refused, lost, alone=len(edits) == 1)
+        return _closed(_with(state, replace(state.program, saved=saved, lost=types)))
     assert state.built is not None
     program = state.program
     chosen = {edit.id for edit in edits}
@@ -200,7 +207,8 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     narrow = [each.edit for each in gone if not any(line and line in out for line in each.edit.content.splitlines())]
     state = _remembered(_with(state, program), narrow, TOO_NARROW)
     shown = {name for edit in edits if edit.source == "examples" for name in step.group_of((edit,)).items}
-    return _closed(_with(state, replace(state.program, kept=kept, examples=state.program.examples | shown)))
+    program = replace(state.program, kept=kept, lost=frozenset(), examples=state.program.examples | shown)
+    return _closed(_with(state, program))
 
 
 def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
@@ -218,21 +226,25 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
 
     Under suspicion are those that speak of a type that lost or are for tasks of it, those that are for no tasks in
     particular, and lines that were tried without: they have fixed nothing. Where there are none, the one that is for
-    most tasks, or says most, is, unless the target varies: then nothing may be wrong with any.
+    most tasks, or says most, is, unless the target varies: then nothing may be wrong with any. Where solved training
+    tasks of the lost types can tell, nobody is under suspicion of several.
     """
     step = open_step(state)
     assert step.ranked is not None
     before = {each.edit.content for each in step.recalled}
     lost = {state.types[item] for item in verdict.lost if item in state.types}
+    told = decides_by(state) > 3 and checks_together(state) and bool(lost & solved_types(state))
     rows = []
     for edit in edits:
         group = step.group_of((edit,))
         fixed = next((credit.fixed for credit in step.ranked.credits if credit.edit == edit.id), ())
         suspected = not edit.claims or bool(lost & types_of(state, group.place, fixed))
         suspected = suspected or any(kind and kind in edit.content for kind in lost)
-        suspected = suspected or (edit.source == PRUNING and decides_by(state) > 1)
+        pruned = edit.source == PRUNING and decides_by(state) > 1
+        suspected = pruned or (suspected and not (told and len(step.ranked.chosen) > 1))
         rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
-    if rows and not state.program.varied and not any(suspected for suspected, _ in rows):
+    nobody = not state.program.varied and not any(suspected for suspected, _ in rows)
+    if rows and nobody and (len(rows) == 1 or not told):
         worst = max(range(len(rows)), key=lambda at: (len(rows[at][1].edit.claims), len(rows[at][1].edit.content)))
         rows[worst] = (True, rows[worst][1])
     return tuple(each for suspected, each in rows if not suspected and each.items and each.edit.content not in before)
@@ -245,12 +257,14 @@ def skipped(state: SearchState, event: StepSkipped) -> SearchState:
     )
 
 
-def _remembered(state: SearchState, edits: list[Edit] | tuple[Edit, ...], why: str) -> SearchState:
+def _remembered(
+    state: SearchState, edits: list[Edit] | tuple[Edit, ...], why: str, *, alone: bool = True
+) -> SearchState:
     """What was refused; nobody is to find another idea in the place of examples, so those are only counted."""
     step, program = open_step(state), state.program
     shown = [edit for edit in edits if edit.source == "examples"]
     new = tuple(
-        Tried(step=step.number, edit=edit, why=why, types=_types_behind(state, step, edit))
+        Tried(step=step.number, edit=edit, why=why, types=_types_behind(state, step, edit), alone=alone)
         for edit in edits
         if edit not in shown
     )

@@ -7,7 +7,7 @@ that it speaks of is tried without it: if it passes, the line goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
@@ -80,7 +80,8 @@ def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list
     for kept in state.program.kept:
         if kept.edit.source != "examples" and kept.edit.op != "delete":
             file = kept.edit.file or _current(state).main
-            for line, task in doubtful_lines(kept.edit, about[file], covered=run.config.search.version > 1):
+            own = [item for item in kept.items if item in tasks] if run.config.search.version > 3 else []
+            for line, task in doubtful_lines(kept.edit, about[file], own, covered=run.config.search.version > 1):
                 found.setdefault(task, Suspect(line=line, file=file, task=task))
     return list(found.values())
 
@@ -95,16 +96,19 @@ def _lines_about(text: str, tasks: Mapping[str, str]) -> Mapping[str, tuple[str,
     return {line: spoken_of(line, tasks) for line in map(str.strip, text.splitlines()) if line}
 
 
-def doubtful_lines(edit: Edit, about: Mapping[str, tuple[str, ...]], *, covered: bool) -> Iterator[tuple[str, str]]:
+def doubtful_lines(
+    edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequence[str] = (), *, covered: bool
+) -> Iterator[tuple[str, str]]:
     """
     The lines of an edit that may be of no use, each with a task that would tell.
 
-    One that came alone has to be `covered`: later lines speak of all its tasks, for else it is the last that does.
+    One that came alone has to be `covered`: later lines speak of all its tasks, for else it is the last that does. What
+    speaks of no task in particular is for its `own`, which it has fixed.
     """
     lines = [line.strip() for line in edit.content.splitlines() if line.strip()]
     order = list(about)
     for line in lines:
-        spoken = about.get(line, ())
+        spoken = about.get(line, ()) or (tuple(own) if len(lines) == 1 and line in about else ())
         later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if spoken else set()
         doubtful = spoken if len(lines) > 1 else [item for item in spoken if item in later]
         if covered and len(doubtful) < len(spoken):

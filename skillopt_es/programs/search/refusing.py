@@ -19,9 +19,14 @@ _HEADING = re.compile(
 
 
 def refused_before(edit: Edit, tried: Iterable[Tried]) -> str:
-    """Why an edit is not tried that does what a refused one did, wherever it stands; empty if none did."""
-    same = any(what_it_does(edit) == what_it_does(each.edit) for each in tried)
-    return "it was refused before" if same else ""
+    """
+    Why an edit is not tried that does what a refused one did, wherever it stands; empty if none did.
+
+    One that only the gate refused, in company, may be given once more.
+    """
+    same = [each for each in tried if what_it_does(edit) == what_it_does(each.edit)]
+    final = len(same) > 1 or any(each.alone for each in same)
+    return "it was refused before" if final else ""
 
 
 def refusal(edit: Edit, *, prompt: str, skill: str) -> str:

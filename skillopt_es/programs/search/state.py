@@ -24,18 +24,35 @@ PRUNING: Literal["pruning"] = "pruning"
 """What a group of lines is called that are tried without."""
 EARNED_NOTHING = "alone it made no task better, or as many worse"
 TOO_NARROW = "it fixed the tasks that it was made for, and no other task of their type"
+
+
+def why_dropped(fixed: Iterable[str], broke: Iterable[str], version: int) -> str:
+    """What an edit that the screen dropped has done alone, as later questions tell it."""
+    if version < 4:
+        return EARNED_NOTHING
+    did = [f"{what} {', '.join(items)}" for what, items in (("fixed", [*fixed]), ("broke", [*broke])) if items]
+    if len(did) == 1 and did[0].startswith("fixed"):
+        return f"alone it {did[0]}, which may have been luck"
+    return f"alone it {' and '.join(did) or 'fixed nothing'}"
+
+
 _ALL = 1_000_000  # tasks that an edit is for that names none
 _ENOUGH_ASKED = 2  # questions that tell whether a form of reply is any good
 
 
 @frozen(kw_only=True)
 class Tried:
-    """An edit that is not in the skill, at which step it was refused, and why; `types` are those of its tasks."""
+    """
+    An edit that is not in the skill, at which step it was refused, and why; `types` are those of its tasks.
+
+    It was refused `alone`, or by the gate in company, where another one may have been to blame.
+    """
 
     step: int
     edit: Edit
     why: str
     types: frozenset[str] = frozenset()
+    alone: bool = True
 
 
 @frozen(kw_only=True)
@@ -149,16 +166,16 @@ class OpenStep:
 
     def in_order(self, changes: Iterable[int]) -> tuple[Edit, ...]:
         """
-        The edits of these changes in the order in which they are applied: for many tasks before for few.
+        The edits of these changes in the order in which they are applied: round by round, those for many tasks first.
 
-        Where two rules speak of one task an agent mostly keeps to the last, which thus is the one for that task. What
-        changes lines that an earlier round may have brought comes after all of them.
+        Where two rules speak of one task an agent mostly keeps to the last, which thus is the one for that task. What a
+        later round has brought was asked for because the earlier ones had left its tasks failing.
         """
 
-        def order(index: int) -> tuple[bool, int]:
+        def order(index: int) -> tuple[int, int]:
             change = self.changes[index]
             late = self.round_of(index) > 0 and any(edit.op != "append" for edit in change)
-            return late, -(len(change[-1].claims) or _ALL)
+            return self.round_of(index) if self.version > 3 else late, -(len(change[-1].claims) or _ALL)
 
         edits = tuple(edit for index in sorted(changes, key=order) for edit in self.changes[index])
         return _each_behind_the_one_before(edits) if self.version > 3 else edits
@@ -217,7 +234,8 @@ class Search:
     the same text once more, in a batch or for an edit's credit, `varied` how often one came out otherwise; `fickle` are
     those tasks.
 
-    `kept` are the edits that are in the current skill, `saved` those to be tried again. `asked_anew` counts how often
+    `kept` are the edits that are in the current skill, `saved` those to be tried again, after a candidate was refused
+    that lost tasks of the types `lost`. `asked_anew` counts how often
     another edit was asked for in the place of one, by the types of its tasks. `examples` are the items that stand in
     the current skill, `spoiled` how often such a proposal was refused. `forms` is what answers in each form have
     earned, up to the last step. `tries` counts the results, `calls` those that they came from, and `questions` those to
@@ -231,6 +249,7 @@ class Search:
     shown: Mapping[str, int] = field(factory=dict)
     kept: tuple[Kept, ...] = ()
     saved: tuple[Saved, ...] = ()
+    lost: frozenset[str] = frozenset()
     asked_anew: Mapping[frozenset[str], int] = field(factory=dict)
     tried: tuple[Tried, ...] = ()
     pruned: str = ""
@@ -251,10 +270,19 @@ SearchState = RunState[Search]
 
 def decides_by(state: SearchState) -> int:
     """The version by which the run was started, `search.version`; a log that names none is of the first."""
+    return _set(state, "version", 1)
+
+
+def checks_together(state: SearchState) -> bool:
+    """Whether what is kept meets solved tasks before the gate (`search.together`)."""
+    return _set(state, "together", 0) > 0
+
+
+def _set(state: SearchState, key: str, otherwise: int) -> int:
     assert state.started is not None
     search = state.started.config.get("search")
-    version = search.get("version") if isinstance(search, dict) else None
-    return version if isinstance(version, int) else 1
+    value = search.get(key) if isinstance(search, dict) else None
+    return value if isinstance(value, int) else otherwise
 
 
 def open_step(state: SearchState) -> OpenStep:
@@ -291,6 +319,15 @@ def types_of(state: SearchState, place: str, items: Iterable[str]) -> frozenset[
     """The types of tasks that were tried at a place."""
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(place, {})
     return frozenset(rows[item].task_type for item in items if item in rows and rows[item].task_type)
+
+
+def solved_types(state: SearchState) -> frozenset[str]:
+    """The types of training tasks that something on the way to the current skill has solved, and no coin."""
+    program, found = state.program, set[str]()
+    for item, result in program.known.items():
+        if result.hard > 0 and item not in program.fickle and item not in program.examples and item in program.at:
+            found |= types_of(state, program.at[item], [item])
+    return frozenset(found)
 
 
 def kept_edits(step: OpenStep) -> tuple[Edit, ...]:

@@ -29,6 +29,8 @@ from skillopt_es.programs.search.results import (
 from skillopt_es.programs.search.state import SearchState, open_step
 from skillopt_es.programs.search.tries import DRAWS_TO_BLAME, next_draw, next_tries
 
+_MOST_LOST = 6  # types that lost at the gate, each a try
+
 
 def tries_to_plan(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     """What is tried next: of single changes, and when nothing is left to be asked, of all that are kept."""
@@ -121,7 +123,11 @@ def _kept(state: SearchState, run: RunData) -> list[int]:
 
 
 def _solved(state: SearchState, run: RunData) -> tuple[str, ...]:
-    """Solved tasks of as many types as can be, none that has come out in two ways, drawn with the step's seed."""
+    """
+    Solved tasks of as many types as can be, none that has come out in two ways, drawn with the step's seed.
+
+    First those of which validation lost tasks when a candidate was refused: they tell which edit was to blame.
+    """
     program, step = state.program, open_step(state)
     known = [item for item in run.started.splits.train if solved(state, run, item)]
     clean = [item for item in known if item not in program.fickle and item not in program.examples]
@@ -129,7 +135,9 @@ def _solved(state: SearchState, run: RunData) -> tuple[str, ...]:
     for item in shuffled(clean, step.batch.seed):
         row = rows_at(state, program.at[item]).get(item) if item in program.at else None
         by_type.setdefault(item if row is None else row.task_type or item, item)
-    return tuple(by_type.values())[: run.config.search.together]
+    lost = [kind for kind in by_type if kind in program.lost]
+    first = dict.fromkeys([*lost, *by_type])
+    return tuple(by_type[kind] for kind in first)[: max(run.config.search.together, min(len(lost), _MOST_LOST))]
 
 
 def _broken(state: SearchState, run: RunData) -> Mapping[str, int]:
