@@ -337,8 +337,9 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         looks = state.looks.tested() if event.split == "test" else state.looks
         return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
     known = state.measured.get(event.skill)
-    # A text's first evaluation stays: only further draws add to what is known of it.
-    if event.purpose != "selection" or (known is not None and event.draw == 1):
+    goes_on = known is not None and event.draw == 1 and event.carried_from == event.skill
+    # A text's first evaluation stays, unless it goes on with more items: else only further draws add to it.
+    if event.purpose != "selection" or (known is not None and event.draw == 1 and not goes_on):
         return state
     begun = state.partial.get((event.skill, event.draw))
     rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
@@ -351,10 +352,11 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: state.measured[event.carried_from].items[item] for item in event.carried}
     items |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    in_part = bool(event.carried) and event.carried_from == event.skill
+    in_part = bool(event.carried) and event.carried_from == event.skill and not goes_on
     answers = answers_of(state, event, rows) if compares_answers(state) else {}
     drawn = Drawn(score=event.score, place=event.place, items=items, answers=answers, in_part=in_part)
-    known = Measurement(drawn=(drawn,), value=event.value) if known is None else _drawn_again(known, event, drawn)
+    first = known is None or goes_on
+    known = Measurement(drawn=(drawn,), value=event.value) if first else _drawn_again(known, event, drawn)
     return replace(
         state,
         measured=_put(state.measured, event.skill, known),

@@ -216,6 +216,7 @@ class SearchConfig:
 
     version: Literal[1, 2, 3, 4]
     first_batch: int = field(metadata=_limits(low=1))
+    first_gates: int = field(metadata=_limits(low=0))
     rounds: int = field(metadata=_limits(low=1))
     draw_again: bool
     anew: int = field(metadata=_limits(low=0))

@@ -84,6 +84,12 @@ def tests_fit(state: SearchState, run: RunData) -> bool:
     return _a_try(state, run) * texts * len(run.test_items) <= _left(state, run, most)
 
 
+def widening_fits(state: SearchState, run: RunData, results: int) -> bool:
+    """Whether the calls that are left, besides the tests, pay for so many results more."""
+    most = most_calls(state)
+    return most is None or _a_try(state, run) * results <= _left(state, run, most) - _set_aside(state, run, most)
+
+
 def spare_tries(state: SearchState, run: RunData) -> int | None:
     """How many results the open step can still take before its gate; None for any number."""
     most = most_calls(state)

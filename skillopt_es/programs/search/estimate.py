@@ -8,11 +8,12 @@ from skillopt_es.engine.estimates import Part, kind_of_call, most_for_certificat
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.programs.search.budget import calls_of_one, first_tries, gate_items, most_tries
+from skillopt_es.programs.search.sample import judged_at_first
 
 
 def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     """The parts of at most so many steps; with a budget of calls, as many as it pays for."""
-    config = run.config
+    config, run = run.config, judged_at_first(run)
     validation, tests = len(run.selection_items), len(run.test_items)
     size = min(config.train.batch_size, len(run.started.splits.train))
     questions = ceil(size / config.gradient.minibatch_size)

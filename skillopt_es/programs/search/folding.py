@@ -39,6 +39,7 @@ from skillopt_es.programs.search.state import (
     checks_together,
     decides_by,
     is_recalled,
+    is_wider,
     kept_edits,
     open_step,
     replaced_by,
@@ -73,6 +74,7 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     calls = sum(len(row.calls) for row in rows.values())
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
+    program = replace(program, widened=program.widened or is_wider(event.place))
     if program.step is not None and event.place == program.step.place.in_batch(0):
         program = _knowing(_repeated(program, rows), rows)
     elif program.step is not None and decides_by(state) > 1:

@@ -29,10 +29,11 @@ from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
 from skillopt_es.programs.search.asking import SearchJob
-from skillopt_es.programs.search.budget import closing_size, step_size, tests_fit
+from skillopt_es.programs.search.budget import closing_size, step_size, tests_fit, widening_fits
 from skillopt_es.programs.search.examples import examples_due
 from skillopt_es.programs.search.groups import groups_to_ask, too_narrow
 from skillopt_es.programs.search.results import solved
+from skillopt_es.programs.search.sample import is_idle, judged_by, many_left, widening
 from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, is_recalled, open_step
 from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.programs.search.tries import evaluations
@@ -43,6 +44,12 @@ def next_task(state: SearchState, run: RunData) -> Task | None:
     """The next thing to do, or None when the run is complete."""
     if state.completed is not None:
         return None
+    if state.program.step is None and widening_due(state, run):
+        return measure(state, widening(state, run))
+    return _next_of(state, judged_by(state, run))
+
+
+def _next_of(state: SearchState, run: RunData) -> Task | None:
     if run.started.skill.hash not in state.measured:
         return measure(state, [selection(run, BASELINE, run.started.skill)])
     fresh = measure(state, fresh_evaluation(state, run))
@@ -75,6 +82,16 @@ def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
     if most is not None and not step_size(state, run):
         return TrainingStopped(step=done, reason="budget", best_value=value, since=since, limit=float(most))
     return None
+
+
+def widening_due(state: SearchState, run: RunData) -> bool:
+    """Whether the current text meets all validation items now: steps earn nothing, or are over, and calls are left."""
+    if not state.steps_done or state.completed is not None or state.program.step is not None:
+        return False
+    wider = widening(state, run)
+    if not wider or state.steering.stop or not widening_fits(state, run, many_left(wider)):
+        return False
+    return is_idle(state) or stop(state, judged_by(state, run)) is not None
 
 
 def unsolved(state: SearchState, run: RunData) -> tuple[str, ...]:

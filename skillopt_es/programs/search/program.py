@@ -29,6 +29,7 @@ from skillopt_es.programs.search.groups import groups_to_ask
 from skillopt_es.programs.search.planner import drawn_batch, next_task, nobody_vouches_for, stop, untrusted_parts
 from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
 from skillopt_es.programs.search.results import rows_at, screened, solved_tasks
+from skillopt_es.programs.search.sample import judged_by
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
 from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.projections.fates import earned
@@ -185,7 +186,12 @@ def _pause(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.
     )
 
 
-DECISIONS: Mapping[str, Decision[Search]] = {
+def _as_judged(decision: Decision[Search], state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """What is decided with the validation items that verdicts take now."""
+    return decision(state, judged_by(state, run), evidence)
+
+
+_BY_ITSELF: Mapping[str, Decision[Search]] = {
     **FINAL_DECISIONS,
     "stop": _stop,
     "plan_step": _plan_step,
@@ -200,6 +206,9 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "gate_candidate": _gate_candidate,
     "pause_for_optimizer": _pause,
     **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
+}
+DECISIONS: Mapping[str, Decision[Search]] = {
+    name: partial(_as_judged, decision) for name, decision in _BY_ITSELF.items()
 }
 
 
@@ -288,6 +297,7 @@ SEARCH: Program[Search] = Program(
     },
     under_way=lambda state: "" if state.program.step is None else f"step {state.program.step.number} is",
     doubts=untrusted_parts,
+    gated_by=judged_by,
     at_gate=_at_gate,
     heeds=frozenset(get_args(Order)),
     words=Words(

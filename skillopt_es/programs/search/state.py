@@ -234,6 +234,8 @@ class Search:
     the same text once more, in a batch or for an edit's credit, `varied` how often one came out otherwise; `fickle` are
     those tasks.
 
+    `widened` says that verdicts take all validation items now, not some of them.
+
     `kept` are the edits that are in the current skill, `saved` those to be tried again, after a candidate was refused
     that lost tasks of the types `lost`. `asked_anew` counts how often
     another edit was asked for in the place of one, by the types of its tasks. `examples` are the items that stand in
@@ -247,6 +249,7 @@ class Search:
     under: Mapping[str, str] = field(factory=dict)
     at: Mapping[str, Place] = field(factory=dict)
     shown: Mapping[str, int] = field(factory=dict)
+    widened: bool = False
     kept: tuple[Kept, ...] = ()
     saved: tuple[Saved, ...] = ()
     lost: frozenset[str] = frozenset()
@@ -291,7 +294,17 @@ def open_step(state: SearchState) -> OpenStep:
     return state.program.step
 
 
-_ANEW, _RECALLED = "anew", "saved"
+_ANEW, _RECALLED, _WIDER = "anew", "saved", "wider"
+
+
+def wider_at(place: Place, number: int) -> Place:
+    """Where a text is tried on the validation items that it has not met."""
+    return place / f"{_WIDER}-{number}"
+
+
+def is_wider(place: str) -> bool:
+    """Whether something was tried there."""
+    return Place(place).name.startswith(f"{_WIDER}-")
 
 
 def anew_at(place: Place, index: int) -> Place:

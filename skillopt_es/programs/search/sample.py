@@ -1,0 +1,62 @@
+"""
+Which validation items a verdict takes: a few at first, and all once steps earn nothing any more.
+
+What meets the gate has been tried on training items before, edit by edit, so that a verdict is a safeguard and no
+search: on few items it costs little, and steps come sooner. Pure functions of the state.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve as replace
+
+from skillopt_es.engine.tasks import Evaluation, RunData, selection, shuffled
+from skillopt_es.events.places import BASELINE, Place
+from skillopt_es.programs.search.state import SearchState, wider_at
+from skillopt_es.projections.state import Standing
+
+_IDLE = 1  # steps that earned nothing, before all items are asked
+
+
+def judged_by(state: SearchState, run: RunData) -> RunData:
+    """The run as its gate sees it: with some of the validation items, until all are asked."""
+    return run if state.program.widened else judged_at_first(run)
+
+
+def judged_at_first(run: RunData) -> RunData:
+    """The run with the validation items of its first verdicts, drawn with its seed."""
+    items, most = run.selection_items, max(run.config.search.first_gates, run.config.evaluation.min_items)
+    at_once = run.config.search.version < 4 or not run.config.search.first_gates
+    if at_once or len(items) <= most or run.config.evaluation.compare_answers:
+        return run
+    drawn = set(shuffled(items, run.config.train.seed)[:most])
+    splits = replace(run.started.splits, val=tuple(item for item in items if item in drawn))
+    return replace(run, started=replace(run.started, splits=splits))
+
+
+def widening(state: SearchState, run: RunData) -> list[Evaluation]:
+    """The current text and the best one on the validation items that they have not met; nothing where they met all."""
+    assert state.current is not None
+    assert state.best is not None
+    if judged_by(state, run) is run:
+        return []
+    done = state.steps_done
+    at = Place.of_step(done, done) if done else BASELINE
+    texts = {each.skill.hash: each for each in (state.best, state.current)}
+    return [_wider(state, run, wider_at(at, number), each) for number, each in enumerate(texts.values())]
+
+
+def _wider(state: SearchState, run: RunData, place: Place, standing: Standing) -> Evaluation:
+    known = state.measured[standing.skill.hash].items
+    items = tuple(item for item in run.selection_items if item in known)
+    return replace(selection(run, place, standing.skill), carried=items, carried_from=standing.skill.hash)
+
+
+def many_left(evaluations: list[Evaluation]) -> int:
+    """How many results these evaluations still need."""
+    return sum(len(each.items) - len(each.carried) for each in evaluations)
+
+
+def is_idle(state: SearchState) -> bool:
+    """Whether the last steps have earned nothing, so that a closer look pays."""
+    assert state.best is not None
+    return state.steps_done - state.best.step >= _IDLE
