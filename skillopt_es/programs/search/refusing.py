@@ -22,10 +22,10 @@ def refused_before(edit: Edit, tried: Iterable[Tried]) -> str:
     """
     Why an edit is not tried that does what a refused one did, wherever it stands; empty if none did.
 
-    One that only the gate refused, in company, may be given once more.
+    One that only the gate refused, in company, may be given once more, and so may one for other tasks than before.
     """
     same = [each for each in tried if what_it_does(edit) == what_it_does(each.edit)]
-    final = len(same) > 1 or any(each.alone for each in same)
+    final = len(same) > 1 or any(each.alone and set(edit.claims) <= set(each.edit.claims) for each in same)
     return "it was refused before" if final else ""
 
 
