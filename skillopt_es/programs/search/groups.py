@@ -6,7 +6,7 @@ Pure functions of the state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 from skillopt_es.engine.tasks import RunData, chunks
@@ -19,19 +19,18 @@ from skillopt_es.programs.search.state import Kept, SearchState, anew_at, open_s
 _PASSING = 2  # solved tasks beside the failing ones of a question
 
 
-def groups_to_ask(state: SearchState, run: RunData, family: Mapping[str, str] | None = None) -> tuple[Minibatch, ...]:
+def groups_to_ask(state: SearchState, run: RunData) -> tuple[Minibatch, ...]:
     """
     The failing tasks in groups of about the same size, each followed by the solved ones that are shown beside it.
 
-    Types of one `family` stand side by side; which they are says only who stands with whom. In a step's first round
-    there are also the tasks of edits in whose place another is wanted, and of saved edits.
+    In a step's first round there are also the tasks of edits in whose place another is wanted, and of saved edits.
     """
     step = open_step(state)
     number, waiting = len(step.rounds), left_over(state, run)
     spare = spare_tries(state, run)
     if number and spare is not None and spare < 2 * len(waiting):
         return ()
-    groups = _grouped(state, run, waiting, number, {} if family is None else family)
+    groups = _grouped(state, run, step.place.in_batch(0), waiting, number)
     if not number:
         groups += _groups_anew(state, run)
         groups += _groups_saved(state) if run.config.search.backlog else []
@@ -55,18 +54,10 @@ def left_over(state: SearchState, run: RunData) -> tuple[str, ...]:
     return untouched(state, run, number)
 
 
-def _grouped(
-    state: SearchState, run: RunData, items: Sequence[str], number: int, family: Mapping[str, str]
-) -> list[Minibatch]:
-    at = open_step(state).place.in_batch(0)
+def _grouped(state: SearchState, run: RunData, at: Place, items: Sequence[str], number: int) -> list[Minibatch]:
     rows = rows_at(state, at)
-
-    def kin(item: str) -> tuple[str, str]:
-        kind = rows[item].task_type
-        return family.get(kind, kind), kind
-
-    # Tasks of one type stand together, and types of one family: several examples say more of a rule than one.
-    failing = sorted(items, key=kin)
+    # Tasks of one type stand together: several examples say more of a rule than one.
+    failing = sorted(items, key=lambda item: rows[item].task_type)
     if not failing:
         return []
     size = run.config.gradient.minibatch_size
@@ -74,9 +65,9 @@ def _grouped(
     kind = "failure" if not number else f"failure-{number + 1}"
     groups: list[Minibatch] = []
     for index, chunk in enumerate(chunks(failing, even)):
-        types, names = {rows[item].task_type for item in chunk}, {kin(item)[0] for item in chunk}
+        types = {rows[item].task_type for item in chunk}
         passing = [item for item, row in rows.items() if passed(row, run)]
-        passing.sort(key=lambda item: (rows[item].task_type not in types, kin(item)[0] not in names))
+        passing.sort(key=lambda item: rows[item].task_type not in types)
         group = Minibatch(id=at.analyst(kind, index), kind="failure", place=at, items=(*chunk, *passing[:_PASSING]))
         groups += [group, *_beside(state, run, group, types)]
     return groups

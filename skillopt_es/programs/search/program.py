@@ -12,7 +12,7 @@ from attrs import evolve
 from skillopt_es.config import TrainConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import Answered, AtGate, Decision, Program, Words
-from skillopt_es.engine.rollout import RecordedTexts, unpacked
+from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.tasks import RunData, Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
@@ -24,11 +24,10 @@ from skillopt_es.programs.search.budget import spare_results
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
-from skillopt_es.programs.search.families import families
 from skillopt_es.programs.search.groups import groups_to_ask
 from skillopt_es.programs.search.planner import drawn_batch, next_task, nobody_vouches_for, stop, untrusted_parts
 from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
-from skillopt_es.programs.search.results import rows_at, screened, solved_tasks
+from skillopt_es.programs.search.results import screened
 from skillopt_es.programs.search.sample import judged_by
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
 from skillopt_es.programs.search.together import tries_to_plan
@@ -49,20 +48,10 @@ def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> eve
 
 
 def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    step, groups = open_step(state), groups_to_ask(state, run, _families(state, run, evidence))
+    step, groups = open_step(state), groups_to_ask(state, run)
     shown = examples_group(state, run, evidence) if examples_due(state, run) else ()
     idle = pruning_groups(state, run, evidence) if pruning_due(state, run) else ()
     return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown, *idle))
-
-
-def _families(state: SearchState, run: RunData, evidence: RecordedTexts) -> Mapping[str, str]:
-    """The families of the types of tasks, by what the batch and all solved tasks ask."""
-    if run.config.search.version < 4:
-        return {}
-    at, now = state.program.at, open_step(state).place.in_batch(0)
-    rows = [rows_at(state, at[item])[item] for item in solved_tasks(state, run, evidence)]
-    rows += [row for row in rows_at(state, now).values() if row.trajectory]
-    return families((row.task_type, unpacked(row, evidence).task) for row in rows)
 
 
 def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
