@@ -203,6 +203,7 @@ class RolloutCompleted(Event):
     One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw.
 
     Of a folder of skills, `viewed` are the files that were opened, and `injected` those shown without being asked for.
+    `near` says how like a wrong answer is to an accepted one, where that was asked for: it is no score.
     """
 
     place: str
@@ -220,6 +221,7 @@ class RolloutCompleted(Event):
     trust: Trust = "trusted"
     viewed: tuple[str, ...] = ()
     injected: tuple[str, ...] = ()
+    near: float | None = None
 
 
 @frozen(kw_only=True)

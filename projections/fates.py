@@ -181,4 +181,5 @@ def earned(credit: Credit) -> str:
     fixed = f"fixed {', '.join(sorted(credit.fixed))}" if credit.fixed else "fixed nothing"
     broke = f", broke {', '.join(sorted(credit.broke))}" if credit.broke else ""
     varied = f"; {', '.join(sorted(credit.varied))} came out otherwise when drawn again" if credit.varied else ""
-    return f"{fixed}{broke}{varied}"
+    nearer = f"; wrong answers came nearer to right ones by {credit.nearer:.2f}" if credit.nearer > 0 else ""
+    return f"{fixed}{broke}{varied}{nearer}"

@@ -20,6 +20,7 @@ from skillopt_es.config.backends import is_own_agent
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
 from skillopt_es.engine.comparing import judge_request
+from skillopt_es.engine.nearness import nearness
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words, understood
 from skillopt_es.engine.tasks import Rollouts, RunData, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
@@ -188,7 +189,13 @@ def _event(unit: Unit, item: Item, episode: Episode, trajectory: str, calls: tup
         trajectory=trajectory,
         calls=calls,
         trust=episode.trust,
+        near=_near(episode) if unit.near else None,
     )
+
+
+def _near(episode: Episode) -> float | None:
+    wrong = isinstance(episode.outcome, Measured) and not episode.outcome.passed
+    return nearness(episode.prediction, episode.answers) if wrong else None
 
 
 def _short(text: str) -> str:
@@ -406,6 +413,8 @@ def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, sk
             head.append(f"result: {'PASS' if run.passes(row.outcome) else 'FAIL'} (hard {hard:g}, soft {soft:.2f})")
         case Failed(kind, message):
             head.append(f"result: not measured ({kind}: {message})")
+    if row.near is not None:
+        head.append(f"nearness: {row.near:.2f} (a hint, no grade; 1 would be right)")
     if row.failure:
         # The evaluation says it, too: what is told twice makes a small model lose the thread.
         told = sum(map(len, lines)) <= most_chars and any(kind == "feedback" for kind, _ in records)

@@ -114,6 +114,7 @@ class Evaluation:
     """
     A skill tried on a list of items, to be added up when all are there, or when it is `stopped`.
 
+    Where it is to be told how `near` wrong answers came to right ones, each result says it.
     `draw` counts tries of the whole list. The `carried` items are not tried: they would see what they saw under another
     skill, so they have the results that are `carried_from` that one.
     """
@@ -128,6 +129,7 @@ class Evaluation:
     stopped: bool = False
     carried: tuple[str, ...] = ()
     carried_from: str = ""
+    near: bool = False
 
 
 @frozen(kw_only=True)
@@ -144,6 +146,7 @@ class Unit:
     skill: SkillTree
     seed: int
     judged: int = 0
+    near: bool = False
 
 
 @frozen
@@ -262,6 +265,7 @@ def units_of(state: AnyState, evaluation: Evaluation, items: Sequence[str]) -> l
             skill=evaluation.skill,
             seed=evaluation.seed,
             judged=state.misjudged.get(evaluation.place.of_item(item), 0),
+            near=evaluation.near,
         )
         for item in items
     ]

@@ -49,6 +49,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "trust": "trusted",
         "viewed": (),
         "injected": (),
+        "near": None,
     },
     "AnswersCompared": {"failure": "", "calls": ()},
     "SkillScored": {

@@ -11,6 +11,8 @@ from attrs import field, frozen
 
 MOST_LUCK = 0.05
 """What an edit's credit may be worth as luck: how probable it may be that none of what it fixed stays fixed."""
+MUCH_NEARER = 0.2
+"""A gain in nearness (0 to 1) that answers of the right form make, and other words do not."""
 _ROUNDING = 1e-9
 _LUCK, _NO_LUCK = 1.0, 2.0  # before anything was drawn again: what turned did so by luck once in three times
 _MOST = 0.95
@@ -98,13 +100,14 @@ class Screened:
     What tasks came to that an edit was tried on alone; `share` of those that turn are thought to do so by luck.
 
     Of the `fickle`, which have come out in two ways before, nearly all are. One that `deletes` is to take out a line
-    that may be of no use.
+    that may be of no use. Worked examples bring wrong answers `nearer` to right ones by so much.
     """
 
     results: Mapping[str, Results] = field(factory=dict)
     share: float = 0.0
     fickle: frozenset[str] = frozenset()
     deletes: bool = False
+    nearer: float = 0.0
 
     @property
     def better(self) -> tuple[str, ...]:
@@ -139,10 +142,15 @@ class Screened:
 
     @property
     def won(self) -> bool:
-        """Whether it is ahead, and not by luck; one that deletes, whether its task is no worse without the line."""
+        """
+        Whether it is ahead, and not by luck; one that deletes, whether its task is no worse without the line.
+
+        Examples that teach the form of answers may win before any answer is right.
+        """
         if self.deletes:
             return bool(self.results) and not self.worse
-        return self.ahead and self.luck <= MOST_LUCK
+        forms = self.nearer >= MUCH_NEARER and not self.worse
+        return forms or (self.ahead and self.luck <= MOST_LUCK)
 
     def _stays(self, item: str) -> bool:
         share = _MOST if self.share and item in self.fickle else self.share

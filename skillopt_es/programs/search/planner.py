@@ -212,6 +212,7 @@ def _batch(state: SearchState, step: OpenStep) -> Evaluation:
         items=step.batch.items,
         skill=state.current.skill,
         seed=step.batch.seed,
+        near=step.version > 3,
     )
 
 

@@ -143,6 +143,7 @@ def _credit(name: str, found: Screened) -> Credit:
         varied=found.varied,
         again=found.again,
         tries=sum(len(each.after) for each in found.results.values()),
+        nearer=found.nearer,
     )
 
 

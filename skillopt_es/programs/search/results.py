@@ -18,6 +18,8 @@ from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, op
 from skillopt_es.projections.state import never_varies
 from skillopt_es.skill.edits import apply_edits
 
+_ENOUGH_NEARER = 2  # wrong answers that tell whether examples teach the form
+
 
 def rows_at(state: SearchState, place: Place) -> Mapping[str, RolloutCompleted]:
     """What was tried at a place, by item."""
@@ -72,6 +74,7 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
             share=share,
             fickle=fickle,
             deletes=step.changes[index][-1].source == PRUNING,
+            nearer=_nearer(state, index),
         )
         for index in numbers
     }
@@ -114,6 +117,18 @@ def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]
         if before:
             found[item] = Results(before=tuple(before), after=tuple(after))
     return found
+
+
+def _nearer(state: SearchState, index: int) -> float:
+    """By how much worked examples bring wrong answers nearer to right ones, on average; 0 for any other change."""
+    step = open_step(state)
+    if step.version < 4 or step.group_of(step.changes[index]).kind != "examples":
+        return 0.0
+    before, at = rows_at(state, step.place.in_batch(0)), step.screen(index)
+    after = [row for tries in step.tries if tries.place == at for row in rows_at(state, at.drawn(tries.draw)).values()]
+    pairs = [(before[row.item].near, row.near) for row in after if row.item in before]
+    gains = [new - old for old, new in pairs if old is not None and new is not None]
+    return round(sum(gains) / len(gains), 2) if len(gains) >= _ENOUGH_NEARER else 0.0
 
 
 def _drawn(state: SearchState, run: RunData, place: Place) -> dict[str, list[float]]:

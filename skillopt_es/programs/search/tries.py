@@ -49,6 +49,7 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
             skill=_text_at(state, run, Place(tries.place)),
             seed=draw_seed(run.config.train.seed, tries.draw),
             draw=tries.draw,
+            near=step.version > 3,
         )
         for tries in step.tries
     ]

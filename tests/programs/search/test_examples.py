@@ -168,6 +168,29 @@ def test_where_rules_have_won_nothing_examples_come_in_a_small_batch_too(tmp_pat
     assert (steps_that_show(old), [len(items) for items in shown_in(old)]) == ([3], [1])
 
 
+def test_examples_that_teach_the_form_are_kept_before_any_answer_is_right(tmp_path: Path) -> None:
+    """On a hard task three tries may all fail; wrong answers that look right say that something was learned."""
+    asked: list[str] = []
+
+    def formal(request: so.ChatRequest) -> str:
+        return "<wtrain?>" if "Worked examples" in request.messages[0].content else "nobody knows"
+
+    def told(request: so.ChatRequest) -> str:
+        asked.append(request.messages[-1].content)
+        return silent(request)
+
+    run = trained(tmp_path, formal, told)
+    [credit, *_] = of_type(run, EditsRanked)[0].credits
+    assert not credit.fixed
+    assert credit.nearer > 0.5
+    assert "wrong answers came nearer to right ones by" in of_type(run, EditsRanked)[0].reasoning
+    assert "Worked examples" in run.skill("best").text
+    assert "nearness: 0." in asked[0]
+    (tmp_path / "old").mkdir()
+    old = trained(tmp_path / "old", formal, **{"search.version": 3})
+    assert "Worked examples" not in old.skill("best").text
+
+
 def test_examples_that_do_not_help_cost_a_few_calls(tmp_path: Path) -> None:
     """The screen drops them, no gate is asked, and after two refusals nobody tries again."""
     run = trained(tmp_path, deaf)

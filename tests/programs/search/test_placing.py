@@ -211,7 +211,7 @@ def asked(*, old: Kept | None = None, skill: SkillTree = RULES, shown: SkillTree
         known={},
         kept=(ANJOU,),
         old=old,
-        told=(Tried(step=1, edit=replace(PEARS, op="insert_after", target="# Rules"), why="no good"),),
+        told=(Tried(step=1, edit=replace(PEARS, op="insert_after", target="# Rules", claims=("t1", "t2")), why="no"),),
         prompt="",
         close_gaps=True,
     )

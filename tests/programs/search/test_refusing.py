@@ -44,6 +44,18 @@ def test_what_was_refused_is_not_tried_again(edit: Edit, *, again: bool) -> None
     assert bool(refused_before(edit, [Tried(step=1, edit=OLD, why="no good")])) == again
 
 
+def test_an_edit_is_given_a_second_chance_and_no_third() -> None:
+    """For other tasks than those that it was tried on, or where the gate refused it in company."""
+    tried = Tried(step=1, edit=replace(OLD, claims=("t1", "t2")), why="no good")
+    assert refused_before(replace(OLD, claims=("t2",)), [tried])
+    other = replace(OLD, claims=("t2", "t3"))
+    assert refused_before(other, [tried]) == ""
+    assert refused_before(other, [tried, replace(tried, edit=other)])
+    in_company = replace(tried, alone=False)
+    assert refused_before(tried.edit, [in_company]) == ""
+    assert refused_before(tried.edit, [in_company, in_company])
+
+
 def test_earlier_versions_went_by_words_kind_and_target() -> None:
     tried = [Tried(step=1, edit=OLD, why="no good")]
     assert "word for word" in refused_word_for_word(replace(OLD, content="- WRITE it as a,b!"), tried)
