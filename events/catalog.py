@@ -271,6 +271,11 @@ class SkillScored(Event):
     carried: tuple[str, ...] = ()
     carried_from: str = ""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a text's first evaluation goes on with more items: this one takes the place of what was known."""
+        return self.draw == 1 and self.carried_from == self.skill
+
 
 @frozen(kw_only=True)
 class MinibatchesPlanned(Event):

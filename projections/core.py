@@ -337,9 +337,8 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         looks = state.looks.tested() if event.split == "test" else state.looks
         return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
     known = state.measured.get(event.skill)
-    goes_on = known is not None and event.draw == 1 and event.carried_from == event.skill
     # A text's first evaluation stays, unless it goes on with more items: else only further draws add to it.
-    if event.purpose != "selection" or (known is not None and event.draw == 1 and not goes_on):
+    if event.purpose != "selection" or (known is not None and event.draw == 1 and not event.goes_on):
         return state
     begun = state.partial.get((event.skill, event.draw))
     rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
@@ -352,15 +351,15 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: state.measured[event.carried_from].items[item] for item in event.carried}
     items |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    in_part = bool(event.carried) and event.carried_from == event.skill and not goes_on
+    in_part = bool(event.carried) and event.carried_from == event.skill and not event.goes_on
     answers = answers_of(state, event, rows) if compares_answers(state) else {}
     drawn = Drawn(score=event.score, place=event.place, items=items, answers=answers, in_part=in_part)
-    first = known is None or goes_on
-    known = Measurement(drawn=(drawn,), value=event.value) if first else _drawn_again(known, event, drawn)
+    anew = known is None or event.goes_on
+    known = Measurement(drawn=(drawn,), value=event.value) if anew else _drawn_again(known, event, drawn)
     return replace(
         state,
         measured=_put(state.measured, event.skill, known),
-        standings={name: _with_score(each, event.skill, known) for name, each in state.standings.items()},
+        standings={name: _with_score(each, event, known) for name, each in state.standings.items()},
         rollouts=rollouts,
         partial=partial,
     )
@@ -401,10 +400,10 @@ def _drawn_again(known: Measurement, event: SkillScored, drawn: Drawn) -> Measur
     return replace(known, drawn=(*known.drawn, drawn), value=value)
 
 
-def _with_score(standing: Standing, skill: str, known: Measurement) -> Standing:
-    if standing.stale_from or standing.skill.hash != skill:
+def _with_score(standing: Standing, event: SkillScored, known: Measurement) -> Standing:
+    if standing.stale_from or standing.skill.hash != event.skill:
         return standing
-    if standing.score is not None and known.draws == 1 and known.fresh is None:
+    if standing.score is not None and known.draws == 1 and known.fresh is None and not event.goes_on:
         return standing
     return replace(standing, score=known.stated, value=known.value)
 

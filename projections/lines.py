@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal, Protocol, TypeVar, get_args
 
 from attrs import evolve, frozen
 
@@ -59,6 +59,7 @@ class EvaluationLine:
     by_type: Mapping[str, Score]
     draw: int = 1
     exact: bool = True
+    goes_on: bool = False
 
 
 Outcome = Literal["accepted", "rejected", "indecisive", "skipped", "unknown"]
@@ -74,6 +75,24 @@ _OUTCOMES: dict[str, Outcome] = {
 def outcome_of(verdict: str) -> Outcome:
     """The outcome of a step line's verdict; every word that is no verdict is a reason to skip the step."""
     return _OUTCOMES.get(verdict, "skipped")
+
+
+class GoesOn(Protocol):
+    """An evaluation, which may take the place of those of its text before it."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it does: it has all their items and more."""
+        ...
+
+
+E = TypeVar("E", bound=GoesOn)
+
+
+def last_whole(evaluations: Sequence[E]) -> tuple[E, ...]:
+    """Of one text's evaluations those that stand: from the last one on that has taken the place of earlier ones."""
+    starts = [at for at, each in enumerate(evaluations) if each.goes_on]
+    return tuple(evaluations[starts[-1] if starts else 0 :])
 
 
 def stated_value(lines: Sequence[EvaluationLine]) -> float | None:

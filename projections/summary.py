@@ -47,7 +47,7 @@ from skillopt_es.events.values import GateVerdict, Score, Setting
 from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
 from skillopt_es.projections.core import moved
 from skillopt_es.projections.limits import calls_allowed, still_allowed
-from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
+from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, last_whole, pooled, stated_value
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
 
@@ -62,7 +62,7 @@ class Holder:
     def measured(self, event: SkillScored, stated: float | None) -> Holder:
         """The same holder once its skill is measured for the first time, or once more."""
         # As in the state's own fold: a first draw of a text that has a value changes nothing.
-        changed = event.skill == self.skill and (self.value is None or event.draw != 1)
+        changed = event.skill == self.skill and (self.value is None or event.draw != 1 or event.goes_on)
         return evolve(self, value=stated) if changed else self
 
 
@@ -128,12 +128,13 @@ class Summary:
     @property
     def baseline(self) -> EvaluationLine | None:
         """The initial skill on the validation items, once it is measured."""
-        return next((line for line in self.evaluations if line.purpose == "selection"), None)
+        first = next((line for line in self.evaluations if line.purpose == "selection"), None)
+        return first and next(iter(self.selections(first.skill)), first)
 
     def selections(self, skill: str) -> tuple[EvaluationLine, ...]:
         """The whole evaluations of a skill on the validation items."""
         own = (line for line in self.evaluations if line.purpose == "selection" and line.skill == skill)
-        return tuple(line for line in own if line.exact)
+        return last_whole([line for line in own if line.exact])
 
     @property
     def certificate(self) -> Certificate:
@@ -243,6 +244,7 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
         by_type=event.by_type,
         draw=event.draw,
         exact=event.exact,
+        goes_on=event.goes_on,
     )
     looks = summary.looks.tested() if event.purpose == "test" and event.split == "test" else summary.looks
     summary = evolve(summary, evaluations=(*summary.evaluations, line), looks=looks)

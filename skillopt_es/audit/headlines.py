@@ -17,6 +17,7 @@ from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson, wilson_by_family
 from skillopt_es.projections.item_results import ItemResults, Results, families_of
 from skillopt_es.projections.lineage import Lineage
+from skillopt_es.projections.lines import last_whole
 from skillopt_es.projections.summary import Summary
 
 Name = Literal["initial", "best", "final", "current", "skill"]
@@ -134,7 +135,7 @@ class _Scored:
     def stated(self, skill: str) -> Sequence[SkillScored]:
         """What a text's score is made of: the draw that decided nothing, else all that are whole, else a bound."""
         events = self.by_skill.get(skill, ())
-        whole = [event for event in events if event.exact]
+        whole = last_whole([event for event in events if event.exact])
         if not whole or events[0].purpose != "selection":
             return (whole or events)[-1:]
         told = [event for event in whole if event.draw == 0]
@@ -142,16 +143,27 @@ class _Scored:
 
     def deciding(self, skill: str) -> Sequence[SkillScored]:
         """The whole draws that a gate compares."""
-        return [event for event in self.by_skill.get(skill, ()) if event.exact and event.draw != 0]
+        whole = last_whole([event for event in self.by_skill.get(skill, ()) if event.exact])
+        return [event for event in whole if event.draw != 0]
 
     def items(self, events: Sequence[SkillScored]) -> Results:
         """The results of each item in these evaluations, in their order."""
         found: dict[str, tuple[Outcome, ...]] = {}
         for event in events:
-            here, before = self.results.at.get(event.place, {}), self.results.at.get(event.begun_at, {})
+            here, before = self.results.at.get(event.place, {}), self._before(event)
             for item, outcome in {**before, **here}.items():
                 found[item] = (*found.get(item, ()), outcome)
         return found
+
+    def _before(self, event: SkillScored) -> Mapping[str, Outcome]:
+        """What was run of an evaluation elsewhere: where it was begun, or where its text was tried on fewer items."""
+        if not event.goes_on:
+            return self.results.at.get(event.begun_at, {})
+        found: dict[str, Outcome] = {}
+        for other in self.by_skill[event.skill]:
+            if other.draw == 1:
+                found |= self.results.at.get(other.begun_at, {}) | self.results.at.get(other.place, {})
+        return {item: found[item] for item in event.carried if item in found}
 
     def compared(self, before: Sequence[SkillScored], after: Sequence[SkillScored]) -> Paired | None:
         """The second text against the first, in as many of these draws of each."""

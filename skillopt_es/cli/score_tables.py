@@ -63,6 +63,12 @@ def wants_test(started: RunStarted, changed: Mapping[str, Json]) -> bool:
     return changed.get("evaluation.eval_test", first) is True and bool(started.splits.test)
 
 
+def over_items(score: Score | None, split: int) -> str:
+    """Over how many items a score was measured, where these are not all of the split; empty where they are."""
+    measured = None if score is None else score.measured
+    return "" if measured in (None, split) else f" over {measured} of {split} items"
+
+
 def chosen_words(*, chosen: bool, tested: bool) -> str:
     """What a score on validation does not say, where it is the one that its text was chosen by."""
     if not chosen:

@@ -13,6 +13,7 @@ from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.score_tables import (
     Scored,
     chosen_words,
+    over_items,
     print_by_type,
     print_certificate,
     print_test_types,
@@ -220,7 +221,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
         field("trains", _what(found.started))
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
     field("progress", f"{progress_words(summary)}{stopped}{_resumed(summary)}")
-    field("validation", _validation(summary))
+    field("validation", _validation(summary, 0 if found.started is None else len(found.started.splits.val)))
     _print_honesty(found, null)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
@@ -336,15 +337,17 @@ def _resumed(summary: Summary) -> str:
     return f", resumed {summary.resumed} times" if summary.resumed > 1 else ", resumed once" if summary.resumed else ""
 
 
-def _validation(summary: Summary) -> str:
+def _validation(summary: Summary, split: int) -> str:
     baseline = summary.baseline
     if baseline is None and summary.best.value is None:
         return "not measured yet"
     first = shown_value(baseline.value if baseline else None)
     told = any(line.skill == summary.best.skill and line.draw == 0 for line in summary.evaluations)
     chosen = chosen_words(chosen=summary.best.skill != summary.initial and not told, tested=bool(summary.tests))
-    values = f"current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
-    return f"initial {first}, {values}{chosen}"
+    whole = summary.selections(summary.best.skill)
+    best = f"{shown_value(summary.best.value)}{over_items(whole[0].score if whole else None, split)}"
+    over = over_items(baseline.score if baseline else None, split)
+    return f"initial {first}{over}, current {shown_value(summary.current.value)}, best {best}{chosen}"
 
 
 def _tests(summary: Summary) -> dict[str, Scored]:

@@ -8,6 +8,7 @@ from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import (
     Scored,
     chosen_words,
+    over_items,
     print_certificate,
     print_test_types,
     print_tests,
@@ -169,8 +170,11 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
+    assert state.started is not None
+    split = len(state.started.splits.val)
+    before, after = before + over_items(baseline, split), after + over_items(state.best.score, split)
     known = f"{before} -> {after}{chosen_words(chosen=_is_chosen(state), tested=bool(state.tests))}"
-    field("validation", "not measured yet" if before == after == "-" else known)
+    field("validation", "not measured yet" if baseline is None and state.best.score is None else known)
     print_tests(_tests(state), left_out=_untested(state))
     print_certificate(certificate_of(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")

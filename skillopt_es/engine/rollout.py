@@ -194,7 +194,8 @@ def _event(unit: Unit, item: Item, episode: Episode, trajectory: str, calls: tup
 
 
 def _near(episode: Episode) -> float | None:
-    wrong = isinstance(episode.outcome, Measured) and not episode.outcome.passed
+    # A partial grade says more than how the answer looks.
+    wrong = isinstance(episode.outcome, Measured) and not (episode.outcome.hard or episode.outcome.soft)
     return nearness(episode.prediction, episode.answers) if wrong else None
 
 

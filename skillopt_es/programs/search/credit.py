@@ -100,7 +100,8 @@ class Screened:
     What tasks came to that an edit was tried on alone; `share` of those that turn are thought to do so by luck.
 
     Of the `fickle`, which have come out in two ways before, nearly all are. One that `deletes` is to take out a line
-    that may be of no use. Worked examples bring wrong answers `nearer` to right ones by so much.
+    that may be of no use. Worked examples bring wrong answers `nearer` to right ones by so much;
+    where they show all that failed they are `untested`, and have to break nothing.
     """
 
     results: Mapping[str, Results] = field(factory=dict)
@@ -108,6 +109,7 @@ class Screened:
     fickle: frozenset[str] = frozenset()
     deletes: bool = False
     nearer: float = 0.0
+    untested: bool = False
 
     @property
     def better(self) -> tuple[str, ...]:
@@ -145,12 +147,12 @@ class Screened:
         """
         Whether it is ahead, and not by luck; one that deletes, whether its task is no worse without the line.
 
-        Examples that teach the form of answers may win before any answer is right.
+        Examples that teach the form of answers win before any answer is right, and so do those of all that fails yet.
         """
         if self.deletes:
             return bool(self.results) and not self.worse
-        forms = self.nearer >= MUCH_NEARER and not self.worse
-        return forms or (self.ahead and self.luck <= MOST_LUCK)
+        shown = (self.untested or self.nearer >= MUCH_NEARER) and not self.worse
+        return shown or (self.ahead and self.luck <= MOST_LUCK)
 
     def _stays(self, item: str) -> bool:
         share = _MOST if self.share and item in self.fickle else self.share

@@ -101,6 +101,8 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
     place = _shown_from(state, run, failing)
     rows, own = rows_at(state, place), place == at
     room = _MOST_IN_SKILL - len(state.program.examples)
+    if own and run.config.search.version > 3 and state.program.examples and len(failing) <= TASKS:
+        return _last_failing(state, run, evidence, failing[:room])
     most = min(MOST, max(1, len(rows) - TASKS) if own else MOST, room)
     # One failing item, at least, has to be left that shows whether they help.
     spared = {*failing[: 1 if own else TASKS], *state.program.examples, *run.started.twins}
@@ -111,6 +113,16 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
         return ()
     items = tuple(each.item for each in chosen)
     return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=place, items=items),)
+
+
+def _last_failing(
+    state: SearchState, run: RunData, evidence: RecordedTexts, failing: Sequence[str]
+) -> tuple[Minibatch, ...]:
+    """The few items that still fail where examples have helped: each is what no example shows, and the gate judges."""
+    at = open_step(state).place.in_batch(0)
+    rows = rows_at(state, at)
+    able = [item for item in failing if item not in run.started.twins and _example(rows[item], run, evidence)]
+    return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=at, items=tuple(able)),) if able else ()
 
 
 def _shown_from(state: SearchState, run: RunData, failing: Sequence[str]) -> Place:

@@ -75,6 +75,7 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
             fickle=fickle,
             deletes=step.changes[index][-1].source == PRUNING,
             nearer=_nearer(state, index),
+            untested=_untested(state, run, index),
         )
         for index in numbers
     }
@@ -129,6 +130,16 @@ def _nearer(state: SearchState, index: int) -> float:
     pairs = [(before[row.item].near, row.near) for row in after if row.item in before]
     gains = [new - old for old, new in pairs if old is not None and new is not None]
     return round(sum(gains) / len(gains), 2) if len(gains) >= _ENOUGH_NEARER else 0.0
+
+
+def _untested(state: SearchState, run: RunData, index: int) -> bool:
+    """Whether worked examples show all that failed, so that nothing is left that could tell whether they help."""
+    step = open_step(state)
+    group = step.group_of(step.changes[index])
+    at = step.place.in_batch(0)
+    if step.version < 4 or group.kind != "examples" or group.place != at:
+        return False
+    return all(item in group.items or passed(row, run) for item, row in rows_at(state, at).items() if measured(row))
 
 
 def _drawn(state: SearchState, run: RunData, place: Place) -> dict[str, list[float]]:

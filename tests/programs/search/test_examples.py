@@ -191,6 +191,27 @@ def test_examples_that_teach_the_form_are_kept_before_any_answer_is_right(tmp_pa
     assert "Worked examples" not in old.skill("best").text
 
 
+@pytest.mark.parametrize(("version", "learned"), [(4, True), (3, False)])
+def test_what_no_example_shows_is_shown_when_it_is_the_last_that_fails(
+    tmp_path: Path, version: int, *, learned: bool
+) -> None:
+    """Nothing is left to try it on, so the gate judges; version 3 held it back to try others on it, step by step."""
+
+    def picky(request: so.ChatRequest) -> str:
+        odd = request.messages[-1].content.split()[-1] in ("wtrain7", "wval7")
+        shown = request.messages[0].content
+        return follower(request) if not odd or "train7>" in shown else "seven"
+
+    run = trained(tmp_path, picky, **{"search.version": version, "train.seed": 2})
+    first = shown_in(run)[0]
+    assert "train7" not in first, "the seed is to miss it at first"
+    assert ("train7>" in run.skill("best").text) == learned
+    if learned:
+        [last] = of_type(run, EditsRanked)[-1].chosen
+        assert "examples" in last
+        assert of_type(run, CandidateGated)[-1].verdict.won == ("val7",)
+
+
 def test_examples_that_do_not_help_cost_a_few_calls(tmp_path: Path) -> None:
     """The screen drops them, no gate is asked, and after two refusals nobody tries again."""
     run = trained(tmp_path, deaf)

@@ -1,0 +1,110 @@
+"""Which validation items a verdict takes: a few at first, all once steps earn nothing, and what is told of that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from programs.search.test_search import KINDS, agent, of_type, searched, teacher
+from support.command import command
+
+import skillopt_es as so
+from skillopt_es.engine.programs import fold
+from skillopt_es.events.catalog import SkillScored
+from skillopt_es.events.places import Place
+from skillopt_es.projections.summary import summarize
+
+FEW = {"search.first_gates": 5}
+
+
+def selections(run: so.Run) -> list[SkillScored]:
+    """The evaluations on validation items, in their order."""
+    return [event for event in of_type(run, SkillScored) if event.purpose == "selection"]
+
+
+def items_of(event: SkillScored) -> int:
+    """How many items an evaluation is over."""
+    return event.score.measured or 0
+
+
+def test_verdicts_take_few_items_until_a_step_has_earned_nothing(tmp_path: Path) -> None:
+    """Then the current text meets the others, those that it knows are not tried again, and verdicts take all."""
+    run = searched(tmp_path, **FEW)
+    found = selections(run)
+    wider = [event for event in found if "wider" in Place(event.place).name]
+    [event] = wider
+    at = found.index(event)
+    assert {items_of(each) for each in found[:at]} == {5}
+    assert {items_of(each) for each in found[at:]} == {12}
+    assert len(event.carried) == 5
+    assert event.goes_on
+    tried = [each.event.item for each in run.events(["RolloutCompleted"]) if each.event.place == event.place]
+    assert sorted([*tried, *event.carried]) == sorted(f"val{number}" for number in range(12))
+    state = fold(each.event for each in run.events())
+    assert state.measured[event.skill].items.keys() == {f"val{number}" for number in range(12)}
+    assert state.best is not None
+    assert state.best.score is not None
+    assert state.best.score.measured == 12
+
+
+def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path: Path) -> None:
+    """The score over all items takes the place of the one over few; it is not averaged with it."""
+
+    def half(request: so.ChatRequest) -> str:
+        """Fails half of the kinds whatever the skill says, so that scores over few and over all items differ."""
+        kind = request.messages[-1].content.split()[-2]
+        return "never" if KINDS.index(kind) % 3 == 0 else agent(request)
+
+    run = searched(tmp_path, agent=half, **FEW, **{"train.patience": 4})
+    state = fold(each.event for each in run.events())
+    summary = summarize(each.event for each in run.events())
+    assert state.best is not None
+    assert state.current is not None
+    assert summary.best.value == state.best.value == 8 / 12
+    assert summary.current.value == state.current.value
+    assert any(event.goes_on for event in selections(run))
+    said = command("status", "search", "--dir", ".", cwd=tmp_path).out
+    assert "initial 0.0000 over 5 of 12 items" in said
+    assert "best 0.6667 (chosen" in said
+    shown = command("report", "search", "--dir", ".", cwd=tmp_path)
+    assert shown.code == 0
+    page = (tmp_path / "search" / "report.html").read_text()
+    assert "0.6667" in page
+    assert command("replay", "search", "--dir", ".", "--check", cwd=tmp_path).code == 0
+    assert command("verify", "search", "--dir", ".", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "least"),
+    [
+        ({"search.first_gates": 0}, 12),
+        ({"search.version": 3}, 12),
+        ({"search.first_gates": 4, "evaluation.min_items": 9}, 9),
+        ({"search.first_gates": 4, "evaluation.sel_env_num": 7}, 4),
+    ],
+    ids=["all from the beginning", "an earlier version", "as many as a win needs", "of those that are used at all"],
+)
+def test_who_wants_more_items_gets_them(tmp_path: Path, settings: dict[str, object], least: int) -> None:
+    run = searched(tmp_path, **settings)
+    assert min(map(items_of, selections(run))) == least
+    most = settings.get("evaluation.sel_env_num", 12)
+    assert max(map(items_of, selections(run))) == most
+
+
+def test_without_calls_for_it_the_score_stays_over_few_items(tmp_path: Path) -> None:
+    """And `status` and the run's last words say over how many."""
+    run = searched(tmp_path, **FEW, **{"budget.max_calls": 40})
+    assert not any(event.goes_on for event in selections(run))
+    assert " over 5 of 12 items" in command("status", "search", "--dir", ".", cwd=tmp_path).out
+    assert run.usage().usage.total.calls <= 40
+
+
+def test_a_target_score_is_believed_of_all_items_only(tmp_path: Path) -> None:
+    """Five items that pass by what they ask are no reason to end."""
+
+    def once(request: so.ChatRequest) -> str:
+        return teacher(claims=True)(request)
+
+    run = searched(tmp_path, teach=once, **FEW, **{"train.target_score": 0.9})
+    assert items_of(selections(run)[-1]) == 12
+    assert run.summary().best.value == 1.0
