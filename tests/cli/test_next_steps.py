@@ -103,7 +103,7 @@ def test_calls_that_pay_for_no_step_and_no_test_are_told_so(cli: Cli, tmp_path: 
     assert untested in done.out
     assert untested in cli("status", "r", *where).out
     assert (
-        cli("fork", "r", "--until", "seq", 41, "--name", "f", *where, "--set", "evaluation.eval_test=false").code == 0
+        cli("fork", "r", "--until", "seq", 14, "--name", "f", *where, "--set", "evaluation.eval_test=false").code == 0
     )
     resumed = cli("resume", "f", *where)
     assert "not made" not in resumed.out + cli("status", "f", *where).out, "nobody wanted a test of the fork"
