@@ -354,8 +354,10 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
     in_part = bool(event.carried) and event.carried_from == event.skill and not event.goes_on
     answers = answers_of(state, event, rows) if compares_answers(state) else {}
     drawn = Drawn(score=event.score, place=event.place, items=items, answers=answers, in_part=in_part)
-    anew = known is None or event.goes_on
-    known = Measurement(drawn=(drawn,), value=event.value) if anew else _drawn_again(known, event, drawn)
+    if known is None or event.goes_on:
+        known = Measurement(drawn=(drawn,), value=event.value)
+    else:
+        known = _drawn_again(known, event, drawn)
     return replace(
         state,
         measured=_put(state.measured, event.skill, known),

@@ -159,10 +159,9 @@ class _Scored:
         """What was run of an evaluation elsewhere: where it was begun, or where its text was tried on fewer items."""
         if not event.goes_on:
             return self.results.at.get(event.begun_at, {})
-        found: dict[str, Outcome] = {}
-        for other in self.by_skill[event.skill]:
-            if other.draw == 1:
-                found |= self.results.at.get(other.begun_at, {}) | self.results.at.get(other.place, {})
+        first = [other for other in self.by_skill[event.skill] if other.draw == 1]
+        places = [place for other in first for place in (other.begun_at, other.place)]
+        found = {item: outcome for place in places for item, outcome in self.results.at.get(place, {}).items()}
         return {item: found[item] for item in event.carried if item in found}
 
     def compared(self, before: Sequence[SkillScored], after: Sequence[SkillScored]) -> Paired | None:
