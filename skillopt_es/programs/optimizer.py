@@ -133,8 +133,10 @@ def without_reply(group: Minibatch, step: int, consulted: Consulted[PatchReply])
     )
 
 
-def guard(rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evidence: RecordedTexts) -> LeakGuard:
-    """Over the items of these rollouts, for changes of this skill."""
+def guard(
+    rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evidence: RecordedTexts, *, quoted: bool = False
+) -> LeakGuard:
+    """Over the items of these rollouts, for changes of this skill, which may have their answers `quoted`."""
     span = run.config.optimizer.leak_span
     shown: dict[str, Shown] = {}
     for row in rows if span else ():
@@ -145,4 +147,4 @@ def guard(rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evid
             # An item may come twice: in two batches, or under both skills of a comparison.
             whole = text if before is None else f"{before.text}\n{text}"
             shown[row.item] = Shown(item=row.item, question=trajectory.task, answers=trajectory.answers, text=whole)
-    return LeakGuard(shown.values(), known="\n".join(skill.files.values()), span=span)
+    return LeakGuard(shown.values(), known="\n".join(skill.files.values()), span=span, quoted=quoted)

@@ -54,10 +54,14 @@ class _Item:
 
 
 class LeakGuard:
-    """Says of any text whether it copies one of the shown items; a span of 0 lets everything pass."""
+    """
+    Says of any text whether it copies one of the shown items; a span of 0 lets everything pass.
 
-    def __init__(self, shown: Iterable[Shown], *, known: str, span: int) -> None:
-        self._span = span
+    Where items may be `quoted`, an answer may stand in a rule, but not beside its own question.
+    """
+
+    def __init__(self, shown: Iterable[Shown], *, known: str, span: int, quoted: bool = False) -> None:
+        self._span, self._quoted = span, quoted
         self._known = _joined(_words(known))
         self._items = [_item(each) for each in shown] if span else []
 
@@ -101,7 +105,7 @@ class LeakGuard:
         if any(answer in other.answers for other in others):
             return ""
         elsewhere = answer in self._known or any(answer in other.words for other in others)
-        if 2 * len(answer.split()) >= self._span and not elsewhere:
+        if 2 * len(answer.split()) >= self._span and not elsewhere and not self._quoted:
             return f"item {item.name}: its answer: {_quoted(answer)}"
         for piece in item.pieces:
             if piece in line and piece not in self._known and not any(piece in other.words for other in others):

@@ -25,7 +25,6 @@ _WRAPPED = re.compile(r"\A\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?[ \t]*\1\s*\Z", re.DOT
 _FENCE = re.compile(r"^\s*(?:`{3}|~{3})", re.MULTILINE)
 _HEADING = re.compile(r"^\s*(?:#|.*:\**\s*$)")
 _NO_RULE = re.compile(r"^(?:\s|#|\d+[.)]|.*:\**\s*$)")
-"""Lines that belong to what stands around them: headings, steps, what is indented."""
 
 
 def only_new(edit: Edit, skill: SkillTree) -> Edit | None:
@@ -66,7 +65,7 @@ def rules_in(edit: Edit, failing: Collection[str], tasks: Mapping[str, str]) -> 
     rules = [line for line in lines if about[line]]
     spoken = [item for line in rules for item in about[line]]
     several = len(rules) > 1 and len(spoken) == len(set(spoken))
-    if edit.op != "append" or not several or _FENCE.search(edit.content) or any(map(_NO_RULE.match, lines)):
+    if edit.op != "append" or not several or _FENCE.search(edit.content) or any(map(belongs_to_others, lines)):
         return (edit,)
     rest = "\n".join(line for line in lines if not about[line])
     parts = [replace(edit, content=line, claims=_among(edit.claims, about[line])) for line in rules]
@@ -75,6 +74,11 @@ def rules_in(edit: Edit, failing: Collection[str], tasks: Mapping[str, str]) -> 
 
 def _among(claims: Iterable[str], items: Collection[str]) -> tuple[str, ...]:
     return tuple(item for item in claims if item in items)
+
+
+def belongs_to_others(line: str) -> bool:
+    """Whether a line belongs to what stands around it: a heading, a step, one that is indented."""
+    return _NO_RULE.match(line) is not None
 
 
 def in_place_of(old: Edit, new: Edit) -> Edit:

@@ -23,7 +23,7 @@ from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.budget import spare_results
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
-from skillopt_es.programs.search.examples import examples_due, examples_group, show_examples
+from skillopt_es.programs.search.examples import examples_due, examples_group, form, show_examples
 from skillopt_es.programs.search.groups import groups_to_ask
 from skillopt_es.programs.search.planner import drawn_batch, next_task, nobody_vouches_for, stop, untrusted_parts
 from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
@@ -93,7 +93,8 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
     assert state.current is not None
     step, current = open_step(state), state.current.skill
     rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
-    watch = guard(rows, current, run, evidence)
+    quoted = step.version > 3 and bool(form(run))  # whole items may stand in the skill, then
+    watch = guard(rows, current, run, evidence, quoted=quoted)
     leaks = {edit.id: leak for edit in edits if edit.source != "examples" and (leak := watch.leak(edit.content))}
     close_gaps = run.config.optimizer.close_gaps
     others = [each for each in edits if each.id not in leaks]

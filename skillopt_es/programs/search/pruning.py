@@ -17,6 +17,7 @@ from skillopt_es.events.catalog import Event, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
+from skillopt_es.programs.search.placing import belongs_to_others
 from skillopt_es.programs.search.results import solved_tasks
 from skillopt_es.programs.search.state import PRUNING, SearchState, open_step
 
@@ -37,6 +38,8 @@ def pruning_due(state: SearchState, run: RunData) -> bool:
     step = open_step(state)
     idle = state.steps_done > state.best.step
     new = state.program.pruned != state.current.skill.hash
+    if run.config.search.version > 3 and state.program.varied:  # a coin would pass without a line that is needed
+        return False
     return run.config.search.prune and idle and new and not step.rounds and bool(step.batch.items)
 
 
@@ -80,8 +83,8 @@ def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list
     for kept in state.program.kept:
         if kept.edit.source != "examples" and kept.edit.op != "delete":
             file = kept.edit.file or _current(state).main
-            own = [item for item in kept.items if item in tasks] if run.config.search.version > 3 else []
-            for line, task in doubtful_lines(kept.edit, about[file], own, covered=run.config.search.version > 1):
+            own = [item for item in kept.items if item in tasks]
+            for line, task in _doubtful(kept.edit, about[file], own, run.config.search.version):
                 found.setdefault(task, Suspect(line=line, file=file, task=task))
     return list(found.values())
 
@@ -96,19 +99,41 @@ def _lines_about(text: str, tasks: Mapping[str, str]) -> Mapping[str, tuple[str,
     return {line: spoken_of(line, tasks) for line in map(str.strip, text.splitlines()) if line}
 
 
-def doubtful_lines(
-    edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequence[str] = (), *, covered: bool
+def _doubtful(
+    edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequence[str], version: int
 ) -> Iterator[tuple[str, str]]:
-    """
-    The lines of an edit that may be of no use, each with a task that would tell.
+    if version > 3:
+        return lines_to_spare(edit, about, own)
+    return doubtful_lines(edit, about, covered=version > 1)
 
-    One that came alone has to be `covered`: later lines speak of all its tasks, for else it is the last that does. What
-    speaks of no task in particular is for its `own`, which it has fixed.
+
+def lines_to_spare(edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """
+    The lines of an edit that may be of no use, each with a task of its `own`, which it has fixed, that would tell.
+
+    Words alone do not: a line has common ones with tasks that it is not for. One that came alone is doubtful if later
+    lines speak of all its tasks; of several that came together, each but steps and headings.
+    """
+    lines = [line for line in edit.content.splitlines() if line.strip()]
+    order = list(about)
+    for line in (each.strip() for each in lines if not belongs_to_others(each)):
+        spoken = about.get(line, ())
+        tells = [item for item in own if len(lines) == 1 or item in spoken or not spoken] or list(spoken)
+        later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if line in about else set()
+        if tells and line in about and (len(lines) > 1 or later.issuperset(tells)):
+            yield line, tells[0]
+
+
+def doubtful_lines(edit: Edit, about: Mapping[str, tuple[str, ...]], *, covered: bool) -> Iterator[tuple[str, str]]:
+    """
+    The same as versions before the fourth had it: by the words of a line alone.
+
+    One that came alone has to be `covered`: later lines speak of all its tasks, for else it is the last that does.
     """
     lines = [line.strip() for line in edit.content.splitlines() if line.strip()]
     order = list(about)
     for line in lines:
-        spoken = about.get(line, ()) or (tuple(own) if len(lines) == 1 and line in about else ())
+        spoken = about.get(line, ())
         later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if spoken else set()
         doubtful = spoken if len(lines) > 1 else [item for item in spoken if item in later]
         if covered and len(doubtful) < len(spoken):
