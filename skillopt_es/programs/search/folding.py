@@ -23,7 +23,7 @@ from skillopt_es.events.catalog import (
     TriesPlanned,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Credit, Edit, GateVerdict, Measured
+from skillopt_es.events.values import Credit, Edit, GateVerdict, Measured, Minibatch
 from skillopt_es.programs.search.state import (
     PRUNING,
     TOO_NARROW,
@@ -216,10 +216,16 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
 def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
     assert step.ranked is not None
     group, edit = step.group_of(change), change[-1]
-    fixed = next((credit.fixed for credit in step.ranked.credits if credit.edit == edit.id), ())
+    fixed = _shown_of(state, group, next((each.fixed for each in step.ranked.credits if each.edit == edit.id), ()))
     return Kept(
         step=step.number, edit=edit, items=fixed, place=Place(group.place), types=types_of(state, group.place, fixed)
     )
+
+
+def _shown_of(state: SearchState, group: Minibatch, items: Iterable[str]) -> tuple[str, ...]:
+    """Those of the tasks that the optimizer was shown for it: of others nobody can ask as they were without it."""
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(group.place, {})
+    return tuple(item for item in items if item in rows)
 
 
 def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVerdict) -> tuple[Saved, ...]:
@@ -239,7 +245,7 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
     rows = []
     for edit in edits:
         group = step.group_of((edit,))
-        fixed = next((credit.fixed for credit in step.ranked.credits if credit.edit == edit.id), ())
+        fixed = _shown_of(state, group, next((each.fixed for each in step.ranked.credits if each.edit == edit.id), ()))
         suspected = not edit.claims or bool(lost & types_of(state, group.place, fixed))
         suspected = suspected or any(kind and kind in edit.content for kind in lost)
         pruned = edit.source == PRUNING and decides_by(state) > 1
