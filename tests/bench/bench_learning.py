@@ -55,6 +55,7 @@ LEVERS = (
     "search.backlog=false",
     "search.beside=0",
     "search.first_batch=24",
+    "search.first_gates=0",
 )
 ABLATED = ("search", ALONE, *(f"{ALONE}:{lever}" for lever in LEVERS))
 """The search, without worked examples (no target here can follow them), and then with one more of its levers off."""

@@ -225,7 +225,7 @@ def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
 def _shown_of(state: SearchState, group: Minibatch, items: Iterable[str]) -> tuple[str, ...]:
     """Those of the tasks that the optimizer was shown for it: of others nobody can ask as they were without it."""
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(group.place, {})
-    return tuple(item for item in items if item in rows)
+    return tuple(item for item in items if item in rows or decides_by(state) < 4)
 
 
 def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVerdict) -> tuple[Saved, ...]:

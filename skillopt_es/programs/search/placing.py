@@ -15,6 +15,7 @@ from attrs import evolve as replace
 
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.programs.search.credit import spoken_of, telling_words
+from skillopt_es.programs.search.refusing import joined
 from skillopt_es.programs.search.state import Kept
 from skillopt_es.skill.alignment import align
 from skillopt_es.skill.edits import apply_edits
@@ -25,6 +26,17 @@ _WRAPPED = re.compile(r"\A\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?[ \t]*\1\s*\Z", re.DOT
 _FENCE = re.compile(r"^\s*(?:`{3}|~{3})", re.MULTILINE)
 _HEADING = re.compile(r"^\s*(?:#|.*:\**\s*$)")
 _NO_RULE = re.compile(r"^(?:\s|#|\d+[.)]|.*:\**\s*$)")
+
+
+def aimed(edit: Edit, skill: SkillTree) -> Edit:
+    """The edit with the line of the skill as its target that has the words of it, where it names none as it stands."""
+    text = _text(edit, skill)
+    if not edit.target.strip() or edit.target in text:
+        return edit
+    same = [
+        line for line in own_words(text).splitlines() if joined(line).strip() and joined(line) == joined(edit.target)
+    ]
+    return replace(edit, target=same[0].strip()) if len(same) == 1 else edit
 
 
 def only_new(edit: Edit, skill: SkillTree) -> Edit | None:

@@ -111,16 +111,18 @@ def lines_to_spare(edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequen
     """
     The lines of an edit that may be of no use, each with a task of its `own`, which it has fixed, that would tell.
 
-    Words alone do not: a line has common ones with tasks that it is not for. One that came alone is doubtful if later
-    lines speak of all its tasks; of several that came together, each but steps and headings.
+    Words alone do not: a line has common ones with tasks that it is not for. What came alone is doubtful if later lines
+    speak of all its tasks; of several lines that came together each is. Steps, and what stands under a heading, stay.
     """
     lines = [line for line in edit.content.splitlines() if line.strip()]
+    if any(map(belongs_to_others, lines)):
+        return
     order = list(about)
-    for line in (each.strip() for each in lines if not belongs_to_others(each)):
-        spoken = about.get(line, ())
+    for line in (each.strip() for each in lines if each.strip() in about):
+        spoken = about[line]
         tells = [item for item in own if len(lines) == 1 or item in spoken or not spoken] or list(spoken)
-        later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if line in about else set()
-        if tells and line in about and (len(lines) > 1 or later.issuperset(tells)):
+        later = {item for other in order[order.index(line) + 1 :] for item in about[other]}
+        if tells and (len(lines) > 1 or later.issuperset(tells)):
             yield line, tells[0]
 
 

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
-from skillopt_es.programs.search.placing import in_place_of, only_new, put_in, rules_in
+from skillopt_es.programs.search.placing import aimed, in_place_of, only_new, put_in, rules_in
 from skillopt_es.programs.search.refusing import refusal, refused_before
 from skillopt_es.programs.search.state import Kept, Tried
 
@@ -54,7 +54,7 @@ def taken(given: Sequence[Edit], asked: Asked) -> Taken:
     """What of an answer's edits is tried: only what is new, rule by rule, and nothing that was refused already."""
     edits, refused = list[Edit](), dict[str, str]()
     for edit in given:
-        new = only_new(edit, asked.shown)
+        new = only_new(aimed(edit, asked.shown), asked.shown)
         if new is None:
             refused[edit.content] = NOTHING_NEW
             continue

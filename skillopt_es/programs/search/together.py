@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skillopt_es.engine.tasks import RunData, shuffled
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Tries
 from skillopt_es.programs.search.budget import spare_tries
@@ -17,9 +18,12 @@ from skillopt_es.programs.search.credit import MOST_LUCK
 from skillopt_es.programs.search.groups import groups_to_ask
 from skillopt_es.programs.search.results import (
     fails_without,
+    ground,
     known_without,
     luck_so_far,
     may_vary,
+    measured,
+    passed,
     planned,
     rows_at,
     screened,
@@ -49,6 +53,8 @@ def _together(state: SearchState, run: RunData) -> tuple[Tries, ...]:
         if any(tries_of(step, place) & set(items) for place in places):
             return ()
         return _affordable(state, run, [Tries(place=place, items=items, draw=draw) for place in places if items])
+    if step.version > 3 and (again := _broken_before(state, run)):
+        return _affordable(state, run, [Tries(place=step.together, items=again, draw=draw)])
     blamed = _all_blamed if run.config.search.version == 1 else _one_explained
     return _affordable(state, run, blamed(state, run, kept))
 
@@ -67,6 +73,8 @@ def _one_explained(state: SearchState, run: RunData, kept: list[int]) -> list[Tr
     """What is tried next about the first broken task of which nobody knows yet who breaks it."""
     found = screened(state, run)
     culprits = [index for index, each in found.items() if each.better and each.worse]
+    if open_step(state).version > 3:  # who was dropped explains nothing of what is kept
+        culprits = [index for index in culprits if index in kept]
     waiting = (
         _to_explain(state, run, item, draws, culprits, kept)
         for item, draws in _broken(state, run).items()
@@ -140,15 +148,33 @@ def _solved(state: SearchState, run: RunData) -> tuple[str, ...]:
     return tuple(by_type[kind] for kind in first)[: max(run.config.search.together, min(len(lost), _MOST_LOST))]
 
 
+def _broken_before(state: SearchState, run: RunData) -> tuple[str, ...]:
+    """The tasks that failed under all kept edits when there were others, and that nobody has tried under these."""
+    step = open_step(state)
+    text = ground(state, run, len(step.rounds)).hash
+    rows = [row for tries in step.tries for row in _rows_together(state, tries)]
+    if len({row.skill for row in rows}) != 1 or rows[-1].skill == text or may_vary(state, run):
+        return ()
+    last = [row for row in rows if row.skill == rows[-1].skill and measured(row) and not passed(row, run)]
+    fails = fails_without(state, run)
+    return tuple(dict.fromkeys(row.item for row in last if row.item not in fails))
+
+
+def _rows_together(state: SearchState, tries: Tries) -> tuple[RolloutCompleted, ...]:
+    if tries.place != open_step(state).together:
+        return ()
+    return tuple(rows_at(state, Place(tries.place).drawn(tries.draw)).values())
+
+
 def _broken(state: SearchState, run: RunData) -> Mapping[str, int]:
     """The tasks that failed each time under all kept edits, and how often; none that fails under the current text."""
     step = open_step(state)
+    text = ground(state, run, len(step.rounds)).hash if step.version > 3 else ""
     found: dict[str, list[bool]] = {}
     for tries in step.tries:
-        if tries.place == step.together:
-            for item, row in rows_at(state, Place(tries.place).drawn(tries.draw)).items():
-                if isinstance(row.outcome, Measured):
-                    found.setdefault(item, []).append(run.passes(row.outcome))
+        for row in _rows_together(state, tries):
+            if isinstance(row.outcome, Measured) and text in ("", row.skill):
+                found.setdefault(row.item, []).append(run.passes(row.outcome))
     fails = fails_without(state, run)
     return {item: len(passed) for item, passed in found.items() if not any(passed) and item not in fails}
 

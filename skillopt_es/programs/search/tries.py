@@ -102,7 +102,7 @@ def _items_for(state: SearchState, run: RunData, index: int, found: Screened) ->
     aim, beside = _tasks_for(state, run, index)
     waiting = [item for item in aim if item not in tried]
     if not tried:
-        return (*waiting[:1], *beside)
+        return tuple(dict.fromkeys((*waiting[:1], *beside)))
     return () if found.ahead else tuple(waiting[:1])
 
 

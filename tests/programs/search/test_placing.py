@@ -15,7 +15,7 @@ from skillopt_es.events.catalog import EditsRanked, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Batch, Edit, Minibatch, SkillTree
 from skillopt_es.programs.search.earlier import before_narrower, lines_not_there
-from skillopt_es.programs.search.placing import only_new, placed, put_in, rules_in
+from skillopt_es.programs.search.placing import aimed, only_new, placed, put_in, rules_in
 from skillopt_es.programs.search.state import Kept, OpenStep, Tried
 from skillopt_es.programs.search.taking import NOTHING_NEW, Asked, taken
 from skillopt_es.skill.edits import apply_edits
@@ -199,6 +199,25 @@ def test_what_belongs_together_stays_together(content: str) -> None:
     edit = Edit(id="p#1", op="append", content=content, claims=("t1",))
     assert rules_in(edit, [*TASKS], TASKS) == (edit,)
     assert rules_in(replace(edit, content=SEVERAL), ["t2"], TASKS) == (replace(edit, content=SEVERAL),)
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ("- Pears: by weight.", "- pears: by weight"),
+        ("pears by weight", "- pears: by weight"),
+        ("- pears: by weight", "- pears: by weight"),
+        ("- pears: by size", "- pears: by size"),
+        ("- plums", "- plums"),
+        ("", ""),
+    ],
+    ids=["capitals and a stop", "without its signs", "as it stands", "other words", "two such lines", "none"],
+)
+def test_a_target_that_is_written_a_little_otherwise_is_found(target: str, found: str) -> None:
+    """In the words of one line of the skill; a guess at more would hit the wrong one."""
+    skill = SkillTree({"SKILL.md": "# Rules\n\n- pears: by weight\n\n- Plums!\n- plums.\n"})
+    edit = Edit(id="p#1", op="replace", target=target, content="- pears: twice")
+    assert aimed(edit, skill).target == found
 
 
 def asked(*, old: Kept | None = None, skill: SkillTree = RULES, shown: SkillTree = RULES) -> Asked:

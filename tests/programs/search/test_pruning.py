@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from programs.search.test_search import failed_in, of_type, searched
+from programs.search.test_search import agent, failed_in, of_type, searched
 
 import skillopt_es as so
 from skillopt_es.events.catalog import CandidateGated, EditsRanked, PatchProposed
 from skillopt_es.events.values import Edit
-from skillopt_es.programs.search.pruning import doubtful_lines
+from skillopt_es.programs.search.pruning import doubtful_lines, lines_to_spare
 
 LAST = "kind11"
 
@@ -74,3 +74,65 @@ def test_a_line_that_is_the_last_to_speak_of_a_task_is_not_in_doubt() -> None:
     assert list(doubtful_lines(general, about, covered=True)) == [("for all", "t1")]
     both = Edit(id="p#2", op="append", content="but t1\nbut t2")
     assert list(doubtful_lines(both, about, covered=True)) == [("but t1", "t1"), ("but t2", "t2")]
+
+
+ABOUT = {
+    "# Rules": (),
+    "parcels with a stamp: harbour desk": ("p1", "i1"),
+    "invoices with a stamp: blue tray": ("i1", "p1", "n1"),
+    "read it twice": (),
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "own", "found"),
+    [
+        ("parcels with a stamp: harbour desk", ["p1"], [("parcels with a stamp: harbour desk", "p1")]),
+        ("parcels with a stamp: harbour desk", ["p2"], []),
+        ("invoices with a stamp: blue tray", ["i1"], []),
+        ("invoices with a stamp: blue tray\nread it twice", ["n1"], [
+            ("invoices with a stamp: blue tray", "n1"), ("read it twice", "n1"),
+        ]),
+        ("# Rules\ninvoices with a stamp: blue tray", ["i1"], []),
+        ("1. look at the stamp\n2. read it twice", ["p1"], []),
+    ],
+    ids=["its own task", "no later line has its task", "the last one", "several lines", "under a heading", "steps"],
+)  # fmt: skip
+def test_a_line_is_tried_without_on_the_task_that_it_has_fixed(
+    content: str, own: list[str], found: list[tuple[str, str]]
+) -> None:
+    """Not on one with which it has a common word: that one passes without it, and the rule would be lost."""
+    edit = Edit(id="p#1", op="append", content=content)
+    assert list(lines_to_spare(edit, ABOUT, own)) == found
+
+
+def test_a_line_that_several_edits_brought_is_tried_without_once(tmp_path: Path) -> None:
+    """It is deleted for the tasks of all of them, and no task is tried twice at one place."""
+
+    def again(request: so.ChatRequest) -> str:
+        edits = json.loads(chatty(request))["edits"]
+        rows = [{**row, "content": f"Read it twice.\n{row['content'].splitlines()[-1]}"} for row in edits]
+        return json.dumps({"edits": rows})
+
+    run = searched(tmp_path, teach=again)
+    assert run.status == "completed"
+    assert "Read it twice" not in run.skill("best").text
+
+
+def test_where_the_target_varies_no_line_is_tried_without(tmp_path: Path) -> None:
+    """A coin would pass without a line that is needed."""
+    seen: dict[str, int] = {}
+
+    def tossing(request: so.ChatRequest) -> str:
+        key = f"{request.messages[0].content}|{request.messages[-1].content}"
+        seen[key] = seen.get(key, 0) + 1
+        kind, word = request.messages[-1].content.split()[-2:]
+        lucky = kind == "kind03" and seen[key] % 2 == 0
+        return f"{word}-{kind[::-1]}" if lucky else agent(request)
+
+    run = searched(tmp_path, teach=chatty, agent=tossing, **{"train.patience": 4})
+    varied = [event.step for event in of_type(run, EditsRanked) for credit in event.credits if credit.varied]
+    pruned = [event.step for event in of_type(run, PatchProposed) if event.kind == "pruning"]
+    assert varied
+    assert all(step <= min(varied) for step in pruned)
+    assert "Think hard" in run.skill("best").text
