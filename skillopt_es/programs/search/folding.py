@@ -187,12 +187,13 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     edits = kept_edits(step)
     if not verdict.taken:
         types = frozenset(state.types[item] for item in verdict.lost if state.types.get(item))
-        of_types = f" of {', '.join(sorted(types))}" if types and decides_by(state) > 3 else ""
+        version = decides_by(state)
+        of_types = f" of {', '.join(sorted(types))}" if types and version > 3 else ""
         lost = f"validation lost {len(verdict.lost)} tasks{of_types} and won {len(verdict.won)}"
         saved = _without_suspects(state, edits, verdict)
         refused = [edit for edit in edits if edit not in {each.edit for each in saved}]
         state = _remembered(state, refused, lost, alone=len(edits) == 1)
-        return _closed(_with(state, replace(state.program, saved=saved, lost=types)))
+        return _closed(_with(state, replace(state.program, saved=saved, lost=types if version > 3 else frozenset())))
     assert state.built is not None
     program = state.program
     chosen = {edit.id for edit in edits}

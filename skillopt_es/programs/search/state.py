@@ -203,7 +203,7 @@ class OpenStep:
     def _changes_of(self, groups: tuple[Minibatch, ...]) -> tuple[Change, ...]:
         edits = [edit for group in groups for edit in self._of(group)]
         out = {edit.target: edit for edit in edits if edit.op == "delete"}
-        adding = [edit for edit in edits if edit.op in _ADDING]
+        adding = [edit for edit in edits if edit.op in (_ADDING if self.version > 3 else _ADDING[:1])]
         back = {edit.content.strip() for edit in adding} & set(out)
         first = [edit for edit in edits if not (edit.op == "delete" and edit.target in back)]
         return tuple(
