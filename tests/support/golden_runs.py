@@ -133,11 +133,11 @@ def search_optimizer(request: ChatRequest) -> str:
     return json.dumps({"reasoning": "seen", "edits": edits[:3]})
 
 
-def _search() -> GoldenRun:
+def _search(**search: int) -> GoldenRun:
     rows = _tasks(_KINDS, lambda kind, word: f"{word} {kind[::-1]}", train=30, val=10, test=2)
     settings: Mapping[str, Mapping[str, object]] = {
         "train": {"program": "search", "batch_size": 8, "patience": 3},
-        "search": {"first_batch": 6, "rounds": 2},
+        "search": {"first_batch": 6, "rounds": 2, **search},
         "budget": {"max_calls": 260},
     }
     return _of_tasks(search_target, search_optimizer, rows, settings, outage="e4/")
@@ -234,4 +234,9 @@ def _skills() -> GoldenRun:
     return _of_tasks(skills_target, skills_optimizer, rows, settings, outage="e1/s2/")
 
 
-RUNS: Mapping[str, Callable[[], GoldenRun]] = {"classic": _classic, "search": _search, "skills": _skills}
+RUNS: Mapping[str, Callable[[], GoldenRun]] = {
+    "classic": _classic,
+    "search": _search,
+    "few": lambda: _search(first_gates=4),
+    "skills": _skills,
+}

@@ -5,7 +5,8 @@ A golden log is a real run, kept for ever: every later version must fold it to t
 release, and perhaps what is particular about it; `golden_runs.py` says which runs there are. `0.1.0-paired` is one of
 the flaky world under `paired`, of the time before `evaluation.gate_noise`: it has no such key. `0.1.0-evaluation` and
 `0.1.0-imported` are an evaluation and an import of the time before a log said which program it is of, `0.1.0-verdict`
-is the first in which a verdict is one value. `0.1.0-search` and `0.1.0-skills` are of the programs of these names.
+is the first in which a verdict is one value. `0.1.0-search` and `0.1.0-skills` are of the programs of these
+names; `0.1.0-few` is a search of version 4, whose first verdicts take few items.
 """
 
 from __future__ import annotations

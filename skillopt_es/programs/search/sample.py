@@ -57,6 +57,6 @@ def many_left(evaluations: list[Evaluation]) -> int:
 
 
 def is_idle(state: SearchState) -> bool:
-    """Whether the last steps have earned nothing, so that a closer look pays."""
+    """Whether something was learned, and the last steps have earned nothing: a closer look pays."""
     assert state.best is not None
-    return state.steps_done - state.best.step >= _IDLE
+    return 0 < state.best.step <= state.steps_done - _IDLE
