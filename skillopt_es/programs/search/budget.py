@@ -11,6 +11,7 @@ from skillopt_es.events.values import DRAWS_ONCE, LASTING
 from skillopt_es.programs.search.state import SearchState
 
 _SHARE_OF_TESTS = 3
+_SHARE_KEPT = 20  # one call in so many may be made again
 LEAST = 2
 """Training items with which a step is worth its gate."""
 
@@ -85,9 +86,16 @@ def tests_fit(state: SearchState, run: RunData) -> bool:
 
 
 def widening_fits(state: SearchState, run: RunData, results: int) -> bool:
-    """Whether the calls that are left, besides the tests, pay for so many results more."""
+    """
+    Whether the calls that are left, besides the tests, pay for so many results more.
+
+    A few are kept for calls that are made again after a failure or a crash: a closer look is not worth a pause.
+    """
     most = most_calls(state)
-    return most is None or _a_try(state, run) * results <= _left(state, run, most) - _set_aside(state, run, most)
+    if most is None:
+        return True
+    left = _left(state, run, most) - _set_aside(state, run, most) - ceil(most / _SHARE_KEPT)
+    return _a_try(state, run) * results <= left
 
 
 def spare_tries(state: SearchState, run: RunData) -> int | None:
