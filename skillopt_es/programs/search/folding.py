@@ -27,11 +27,8 @@ from skillopt_es.events.values import Credit, Edit, GateVerdict, Measured, Minib
 from skillopt_es.programs.search.state import (
     PRUNING,
     TOO_NARROW,
-    Change,
     Earned,
     Kept,
-    OpenStep,
-    Saved,
     Search,
     SearchState,
     Tried,
@@ -47,6 +44,7 @@ from skillopt_es.programs.search.state import (
     types_of,
     why_dropped,
 )
+from skillopt_es.programs.search.steps import Change, OpenStep, Saved
 from skillopt_es.projections.core import without_items
 
 _MOST_TRIED = 60  # what is older is not told any more

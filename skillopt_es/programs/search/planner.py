@@ -34,7 +34,8 @@ from skillopt_es.programs.search.examples import examples_due
 from skillopt_es.programs.search.groups import groups_to_ask, too_narrow
 from skillopt_es.programs.search.results import solved
 from skillopt_es.programs.search.sample import is_idle, judged_by, many_left, widening
-from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, is_recalled, open_step
+from skillopt_es.programs.search.state import PRUNING, SearchState, is_recalled, open_step
+from skillopt_es.programs.search.steps import OpenStep
 from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.programs.search.tries import evaluations
 from skillopt_es.projections.trust import attempts_of, support_of

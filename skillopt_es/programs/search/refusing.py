@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from skillopt_es.events.values import Edit
-from skillopt_es.programs.search.state import Tried, what_it_does
+from skillopt_es.programs.search.state import Tried
+from skillopt_es.programs.search.steps import what_it_does
 
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"^\s*~{4,}", re.MULTILINE)

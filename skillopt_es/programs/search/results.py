@@ -14,7 +14,8 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree
 from skillopt_es.programs.search.credit import Results, Screened, share_of_luck
-from skillopt_es.programs.search.state import PRUNING, OpenStep, SearchState, open_step
+from skillopt_es.programs.search.state import PRUNING, SearchState, open_step
+from skillopt_es.programs.search.steps import OpenStep
 from skillopt_es.projections.state import never_varies
 from skillopt_es.skill.edits import apply_edits
 

@@ -16,7 +16,8 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Batch, Edit, Minibatch, SkillTree
 from skillopt_es.programs.search.earlier import before_narrower, lines_not_there
 from skillopt_es.programs.search.placing import aimed, only_new, placed, put_in, rules_in
-from skillopt_es.programs.search.state import Kept, OpenStep, Tried
+from skillopt_es.programs.search.state import Kept, Tried
+from skillopt_es.programs.search.steps import OpenStep
 from skillopt_es.programs.search.taking import NOTHING_NEW, Asked, taken
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import SLOW_END, SLOW_START
