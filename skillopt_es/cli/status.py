@@ -342,7 +342,7 @@ def _validation(summary: Summary, split: int) -> str:
     if baseline is None and summary.best.value is None:
         return "not measured yet"
     first = shown_value(baseline.value if baseline else None)
-    told = any(line.skill == summary.best.skill and line.draw == 0 for line in summary.evaluations)
+    told = any(line.draw == 0 for line in summary.selections(summary.best.skill))
     chosen = chosen_words(chosen=summary.best.skill != summary.initial and not told, tested=bool(summary.tests))
     whole = summary.selections(summary.best.skill)
     best = f"{shown_value(summary.best.value)}{over_items(whole[0].score if whole else None, split)}"

@@ -303,7 +303,9 @@ def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
         return []
     if run.config.evaluation.gate_rule in LASTING and not state.flipped:
         return []
-    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
+    at = _origin_place(current, run).told
+    # One that was made of fewer items tells nothing of all of them.
+    return [selection(run, Place(known.place).told if at in state.scored else at, current.skill, draw=0)]
 
 
 def _origin_place(current: Standing, run: RunData) -> Place:

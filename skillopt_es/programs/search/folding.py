@@ -72,7 +72,8 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     calls = sum(len(row.calls) for row in rows.values())
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
-    program = replace(program, widened=program.widened or is_wider(event.place))
+    last = state.current is not None and event.skill == state.current.skill.hash  # the best one comes before it
+    program = replace(program, widened=program.widened or (last and is_wider(event.place)))
     if program.step is not None and event.place == program.step.place.in_batch(0):
         program = _knowing(_repeated(program, rows), rows)
     elif program.step is not None and decides_by(state) > 1:

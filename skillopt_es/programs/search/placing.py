@@ -25,6 +25,7 @@ from skillopt_es.skill.rewriting import frontmatter, own_words
 _WRAPPED = re.compile(r"\A\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?[ \t]*\1\s*\Z", re.DOTALL)
 _FENCE = re.compile(r"^\s*(?:`{3}|~{3})", re.MULTILINE)
 _HEADING = re.compile(r"^\s*(?:#|.*:\**\s*$)")
+_WHOLE = re.compile(r"^(?:[-*+•]\s|.*[.!;]\W*$)")  # an item of a list, or a sentence
 _NO_RULE = re.compile(r"^(?:\s|#|\d+[.)]|.*:\**\s*$)")
 
 
@@ -77,7 +78,8 @@ def rules_in(edit: Edit, failing: Collection[str], tasks: Mapping[str, str]) -> 
     rules = [line for line in lines if about[line]]
     spoken = [item for line in rules for item in about[line]]
     several = len(rules) > 1 and len(spoken) == len(set(spoken))
-    if edit.op != "append" or not several or _FENCE.search(edit.content) or any(map(belongs_to_others, lines)):
+    apart = all(_WHOLE.match(line) and not belongs_to_others(line) for line in lines)
+    if edit.op != "append" or not several or not apart or _FENCE.search(edit.content):
         return (edit,)
     rest = "\n".join(line for line in lines if not about[line])
     parts = [replace(edit, content=line, claims=_among(edit.claims, about[line])) for line in rules]

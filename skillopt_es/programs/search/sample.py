@@ -7,6 +7,8 @@ search: on few items it costs little, and steps come sooner. Pure functions of t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from attrs import evolve as replace
 
 from skillopt_es.engine.tasks import Evaluation, RunData, selection, shuffled
@@ -18,8 +20,12 @@ _IDLE = 1  # steps that earned nothing, before all items are asked
 
 
 def judged_by(state: SearchState, run: RunData) -> RunData:
-    """The run as its gate sees it: with some of the validation items, until all are asked."""
-    return run if state.program.widened else judged_at_first(run)
+    """The run as its gate sees it: with the validation items that the first text has met, until all are asked."""
+    first, met = judged_at_first(run), state.measured.get(run.started.skill.hash)
+    if state.program.widened or first is run:
+        return run
+    # Where an item was retracted others are not drawn in its place: the current text has not met them.
+    return first if met is None else _with_only(run, met.items)
 
 
 def judged_at_first(run: RunData) -> RunData:
@@ -28,20 +34,27 @@ def judged_at_first(run: RunData) -> RunData:
     at_once = run.config.search.version < 4 or not run.config.search.first_gates
     if at_once or len(items) <= most or run.config.evaluation.compare_answers:
         return run
-    drawn = set(shuffled(items, run.config.train.seed)[:most])
-    splits = replace(run.started.splits, val=tuple(item for item in items if item in drawn))
+    return _with_only(run, shuffled(items, run.config.train.seed)[:most])
+
+
+def _with_only(run: RunData, items: Collection[str]) -> RunData:
+    splits = replace(run.started.splits, val=tuple(item for item in run.selection_items if item in items))
     return replace(run, started=replace(run.started, splits=splits))
 
 
 def widening(state: SearchState, run: RunData) -> list[Evaluation]:
-    """The current text and the best one on the validation items that they have not met; nothing where they met all."""
+    """
+    The best text and then the current one on the validation items that they have not met; nothing where all are asked.
+
+    A text that nobody has measured yet has to be so first.
+    """
     assert state.current is not None
     assert state.best is not None
-    if judged_by(state, run) is run:
+    texts = {each.skill.hash: each for each in (state.best, state.current)}
+    if judged_by(state, run) is run or not all(name in state.measured for name in texts):
         return []
     done = state.steps_done
     at = Place.of_step(done, done) if done else BASELINE
-    texts = {each.skill.hash: each for each in (state.best, state.current)}
     return [_wider(state, run, wider_at(at, number), each) for number, each in enumerate(texts.values())]
 
 

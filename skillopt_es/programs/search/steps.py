@@ -40,17 +40,17 @@ def _as_it_is(edit: Edit) -> tuple[str, ...]:
     return edit.op, edit.file, edit.target, edit.content.strip()
 
 
-def _each_behind_the_one_before(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """The edits so that those for one place come to stand in their order: each is put right behind the same lines."""
-    behind: dict[tuple[str, str], list[Edit]] = {}
-    for edit in edits:
-        if edit.op == "insert_after":
-            behind.setdefault((edit.file, edit.target), []).append(edit)
-    return tuple(behind[edit.file, edit.target].pop() if edit.op == "insert_after" else edit for edit in edits)
-
-
 Change = tuple[Edit, ...]
 """What is tried together: one edit, but for a line that is moved, which is taken out and put back."""
+
+
+def _each_behind_the_one_before(changes: list[Change]) -> list[Change]:
+    """The changes so that those for one place come to stand in their order: each is put right behind the same lines."""
+    behind: dict[tuple[str, str], list[Change]] = {}
+    for change in changes:
+        if change[-1].op == "insert_after":
+            behind.setdefault((change[-1].file, change[-1].target), []).append(change)
+    return [behind[each[-1].file, each[-1].target].pop() if each[-1].op == "insert_after" else each for each in changes]
 
 
 @frozen(kw_only=True)
@@ -111,8 +111,9 @@ class OpenStep:
             late = self.round_of(index) > 0 and any(edit.op != "append" for edit in change)
             return self.round_of(index) if self.version > 3 else late, -(len(change[-1].claims) or _ALL)
 
-        edits = tuple(edit for index in sorted(changes, key=order) for edit in self.changes[index])
-        return _each_behind_the_one_before(edits) if self.version > 3 else edits
+        found = [self.changes[index] for index in sorted(changes, key=order)]
+        found = _each_behind_the_one_before(found) if self.version > 3 else found
+        return tuple(edit for change in found for edit in change)
 
     def round_of(self, index: int) -> int:
         """In which round of questions, counted from 0, a change was proposed."""

@@ -59,7 +59,8 @@ def taken(given: Sequence[Edit], asked: Asked) -> Taken:
             refused[edit.content] = NOTHING_NEW
             continue
         for change in _changes_of(new, asked):
-            why = refused_before(change[-1], asked.told)
+            again = refused_before(new, asked.told) if asked.old is not None else ""
+            why = again or refused_before(change[-1], asked.told)
             why = why or refusal(change[-1], prompt=asked.prompt, skill=asked.skill.text)
             if why:
                 refused[change[-1].content] = why

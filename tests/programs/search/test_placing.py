@@ -125,6 +125,23 @@ def test_general_rules_of_one_step_stand_in_their_order() -> None:
     assert said[3] == ["# Rules", "- pears: by weight", "- all pears: twice", "- anjou: backwards"]
 
 
+def test_a_line_that_is_moved_is_not_lost_beside_a_rule_for_the_same_place() -> None:
+    """What takes it out and what puts it back stay together."""
+    skill = SkillTree({"SKILL.md": "# Rules\n\n- anjou: backwards\n\n- pears: by weight\n\n- plums: by size\n"})
+    group = Minibatch(id="p", kind="failure", place=Place("e1/s1/b0"), items=("t1", "t2"))
+    out, back = put_in(replace(PEARS, origins=("p",)), [ANJOU], skill, TASKS, close_gaps=True)
+    fruit = replace(back, id="p#4", content="- all fruit: twice", claims=())
+    patch = PatchProposed(
+        patch="p", step=1, kind="failure", items=group.items, result="edits", edits=(out, back, fruit)
+    )
+    batch = Batch(seed=1, items=group.items)
+    step = OpenStep(number=1, batch=batch, version=4, rounds=((group,),), patches={"p": patch})
+    text = apply_edits(skill, step.edits, close_gaps=True)[0].text
+    said = [line for line in text.splitlines() if line]
+    assert sorted(said) == sorted([*filter(None, skill.text.splitlines()), fruit.content])
+    assert said.index(PEARS.content) < said.index("- anjou: backwards")
+
+
 def test_a_general_rule_that_is_said_again_stays_before_its_exceptions() -> None:
     skill = SkillTree({"SKILL.md": "# Rules\n\n- pears: by weight\n\n- plums: by size\n\n- anjou: backwards\n"})
     out, back = put_in(PEARS, [ANJOU], skill, TASKS, close_gaps=True)
@@ -193,8 +210,10 @@ def test_several_rules_in_one_edit_are_tried_one_by_one() -> None:
         "1. pears: by weight\n2. gala: twice",
         "- pears: by weight\n  - gala: twice",
         "- pears: by weight\n- take care",
+        "Write pears by weight and\ngala twice, unless\nsomebody says otherwise.",
+        "| pears | by weight |\n|---|---|\n| gala | twice |",
     ],
-    ids=["one corrects the other", "under a heading", "steps", "indented", "a single rule"],
+    ids=["one corrects the other", "under a heading", "steps", "indented", "a single rule", "a sentence", "a table"],
 )
 def test_what_belongs_together_stays_together(content: str) -> None:
     edit = Edit(id="p#1", op="append", content=content, claims=("t1",))
@@ -243,6 +262,14 @@ def test_a_refused_rule_is_known_wherever_it_would_go() -> None:
     found = taken([again, Edit(id="p#2", op="append", content="- plums: by size")], asked())
     assert [edit.content for edit in found.edits] == ["- plums: by size"]
     assert found.refused == {"- pears: by weight": "it was refused before"}
+
+
+def test_another_edit_that_is_the_old_one_is_refused() -> None:
+    """It would take the place of itself."""
+    old = kept("- c", "t1")
+    told = (Tried(step=1, edit=old.edit, why="too narrow"),)
+    found = taken([Edit(id="p#1", op="append", content="- c")], replace(asked(old=old), told=told))
+    assert found.refused == {"- c": "it was refused before"}
 
 
 def test_a_skill_given_back_as_another_edit_brings_only_what_is_new() -> None:

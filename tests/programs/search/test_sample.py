@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve as replace
 from programs.search.test_search import KINDS, agent, of_type, searched, teacher
 from support.command import command
 
 import skillopt_es as so
 from skillopt_es.engine.programs import fold
+from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.places import Place
+from skillopt_es.programs.search.sample import judged_by, widening
+from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.summary import summarize
 
 FEW = {"search.first_gates": 5}
@@ -97,6 +101,29 @@ def test_without_calls_for_it_the_score_stays_over_few_items(tmp_path: Path) -> 
     assert not any(event.goes_on for event in selections(run))
     assert " over 5 of 12 items" in command("status", "search", "--dir", ".", cwd=tmp_path).out
     assert run.usage().usage.total.calls <= 40
+
+
+def test_a_text_that_nobody_has_measured_is_not_widened_before_it_is(tmp_path: Path) -> None:
+    """A line that was struck leaves such a text; until it is measured there is nothing to go on from."""
+    run = searched(tmp_path, **FEW, **{"budget.max_calls": 44})
+    state = fold(each.event for each in run.events())
+    assert state.started is not None
+    data = recorded_run(state.started, tmp_path)
+    assert widening(state, data)
+    assert widening(replace(state, measured=Ledger()), data) == []
+
+
+def test_of_what_was_retracted_nothing_else_is_drawn_in_its_place(tmp_path: Path) -> None:
+    """The current text has not met it, and a verdict would be over fewer items than it costs."""
+    run = searched(tmp_path, **FEW, **{"budget.max_calls": 40})
+    state = fold(each.event for each in run.events())
+    assert state.started is not None
+    data = recorded_run(state.started, tmp_path)
+    first = judged_by(state, data).selection_items
+    gone = first[:2]
+    splits = replace(data.started.splits, val=tuple(item for item in data.started.splits.val if item not in gone))
+    left = judged_by(state, replace(data, started=replace(data.started, splits=splits)))
+    assert left.selection_items == first[2:]
 
 
 def test_a_target_score_is_believed_of_all_items_only(tmp_path: Path) -> None:
