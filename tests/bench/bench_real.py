@@ -30,6 +30,7 @@ from attrs import define, field
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from real_tasks.made import MAKERS, START, Task, made
+from real_tasks.office import OFFICE
 
 import skillopt_es as so
 
@@ -204,7 +205,11 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--endpoint", required=True, help="the address that ends in /v1")
     parser.add_argument("--model", default="model")
-    parser.add_argument("--tasks", default=",".join(MAKERS), help=f"with commas; by default all: {', '.join(MAKERS)}")
+    parser.add_argument(
+        "--tasks",
+        default=",".join(MAKERS),
+        help=f"with commas; by default {', '.join(MAKERS)}; office: {', '.join(OFFICE)}",
+    )
     parser.add_argument(
         "--programs", default="search,classic,gepa", help="gepa, pasted, start, or names of train.program"
     )
@@ -247,9 +252,9 @@ def main() -> None:
         programs.remove("gepa")
     print("| task | program | calls | validation | test |\n| --- | --- | --- | --- | --- |", flush=True)
     cells = []
-    for name in options.tasks.split(","):
+    for name in options.tasks.replace("office", ",".join(OFFICE)).split(","):
         for program in programs:
-            cell = measured(program, made(name), options)
+            cell = measured(program, made(name, makers={**MAKERS, **OFFICE}), options)
             cells.append(cell)
             told = f"{cell['validation']:.2f} | {cell['test']:.2f}"
             print(f"| {cell['task']} | {program} | {cell['calls']} | {told} |", flush=True)

@@ -49,7 +49,7 @@ class Task:
     def grade(self, answer: str, expected: str) -> tuple[float, float]:
         """Hard and soft score of an answer."""
         said = _unfenced(answer)
-        if self.name in ("tool_call", "episode"):
+        if self.name in ("tool_call", "episode", "event_json"):
             right = _value(said) == _value(expected)
         else:
             right = _squeezed(said) == _squeezed(expected)
@@ -147,9 +147,9 @@ MAKERS: Mapping[str, tuple[str, Callable[[Draw], Drawn]]] = {
 }
 
 
-def made(name: str, seed: int = 7) -> Task:
+def made(name: str, seed: int = 7, makers: Mapping[str, tuple[str, Callable[[Draw], Drawn]]] = MAKERS) -> Task:
     """A task by name."""
-    nature, draw_one = MAKERS[name]
+    nature, draw_one = makers[name]
     draw = random.Random(f"{name}-{seed}")
     rows: dict[object, Row] = {}
     places = [f"{split}-{number:02d}" for split, many in SIZES.items() for number in range(1, many + 1)]
