@@ -121,16 +121,16 @@ async def no_room(cluster: Cluster) -> str:
     has, free = await asyncio.to_thread(lambda: (ray.cluster_resources(), ray.available_resources()))
     total = {name: has.get(name, 0.0) for name in cluster.worker}
     left = {name: free.get(name, 0.0) for name in cluster.worker}
+    takes = _amounts(cluster.worker)
+    waiting = f"no worker has begun on the Ray cluster yet, so attempts wait: each takes {takes}, and "
     if all(left[name] >= amount for name, amount in cluster.worker.items()):
         return (
-            f"no worker has begun on the Ray cluster yet, so attempts wait: each takes {_amounts(cluster.worker)}, and "
-            f"{_amounts(left)} is free on all nodes together; a node may be slow to start one, or none has enough by "
-            "itself (Ctrl-C ends the run in order)"
+            f"{waiting}{_amounts(left)} is free on all nodes together; a node may be slow to start one, or none has "
+            "enough by itself (Ctrl-C ends the run in order)"
         )
     return (
-        f"no worker has found room on the Ray cluster yet, so attempts wait: each worker takes "
-        f"{_amounts(cluster.worker)}, and the cluster has {_amounts(total)}, of which {_amounts(left)} "
-        "is free on all nodes together (Ctrl-C ends the run in order)"
+        f"{waiting}of {_amounts(total)} on all nodes together {_amounts(left)} is free; others have the rest, or our "
+        "own workers, which are still starting (Ctrl-C ends the run in order)"
     )
 
 
