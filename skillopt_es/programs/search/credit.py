@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import comb, factorial, prod
 
 from attrs import field, frozen
 
+from skillopt_es.programs.search.chance import Chances
+
 MOST_LUCK = 0.05
 """What an edit's credit may be worth as luck: how probable it may be that none of what it fixed stays fixed."""
+_MOST_BY_CHANCE = 0.1  # the same, where all draws of the run say how probable that is
 MUCH_NEARER = 0.2
 """A gain in nearness (0 to 1) that answers of the right form make, and other words do not."""
 _ROUNDING = 1e-9
 _LUCK, _NO_LUCK = 1.0, 2.0  # before anything was drawn again: what turned did so by luck once in three times
 _MOST = 0.95
+_DOUBTFUL = 0.4  # how probable luck may be of one task, before further draws of it are given up
 _DRAWS_OF_A_COIN = 2  # until it falls otherwise, in the middle
 
 
@@ -99,9 +103,10 @@ class Screened:
     """
     What tasks came to that an edit was tried on alone; `share` of those that turn are thought to do so by luck.
 
-    Of the `fickle`, which have come out in two ways before, nearly all are. One that `deletes` is to take out a line
-    that may be of no use. Worked examples bring wrong answers `nearer` to right ones by so much;
-    where they show all that failed they are `untested`, and have to break nothing.
+    Of the `fickle`, which have come out in two ways before, nearly all are. Where there are `chances`, they tell it for
+    what came out better. One that `deletes` is to take out a line that may be of no use. Worked examples bring wrong
+    answers `nearer` to right ones by so much; where they show all that failed they are `untested`, and have to break
+    nothing.
     """
 
     results: Mapping[str, Results] = field(factory=dict)
@@ -110,6 +115,7 @@ class Screened:
     deletes: bool = False
     nearer: float = 0.0
     untested: bool = False
+    chances: Chances | None = None
 
     @property
     def better(self) -> tuple[str, ...]:
@@ -134,6 +140,8 @@ class Screened:
     @property
     def luck(self) -> float:
         """How probable it is that all that came out better did so by luck: a useless edit has no other way."""
+        if self.chances is not None:
+            return self.chances.luck(self._drawn(self._to_fix))
         share = _MOST if self.share and self.fickle.issuperset(self.better) else self.share
         return luck(share, prod(self.results[item].evidence for item in self.better))
 
@@ -152,9 +160,23 @@ class Screened:
         if self.deletes:
             return bool(self.results) and not self.worse
         shown = (self.untested or self.nearer >= MUCH_NEARER) and not self.worse
-        return shown or (self.ahead and self.luck <= MOST_LUCK)
+        return shown or (self.ahead and self.luck <= (MOST_LUCK if self.chances is None else _MOST_BY_CHANCE))
+
+    @property
+    def _to_fix(self) -> tuple[str, ...]:
+        """The tasks that came out better, or as badly as before."""
+        return tuple(
+            item
+            for item, each in self.results.items()
+            if each.gain > _ROUNDING or (not each.turned and each.before[0] < 1 - _ROUNDING)
+        )
+
+    def _drawn(self, items: Iterable[str]) -> Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+        return {item: (self.results[item].before, self.results[item].after) for item in items}
 
     def _stays(self, item: str) -> bool:
+        if self.chances is not None and self.results[item].gain > 0:
+            return self.chances.luck(self._drawn([item])) < _DOUBTFUL
         share = _MOST if self.share and item in self.fickle else self.share
         return luck(share, self.results[item].evidence) < 0.5
 

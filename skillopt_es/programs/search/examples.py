@@ -121,7 +121,8 @@ def _last_failing(
     """The few items that still fail where examples have helped: each is what no example shows, and the gate judges."""
     at = open_step(state).place.in_batch(0)
     rows = rows_at(state, at)
-    able = [item for item in failing if item not in run.started.twins and _example(rows[item], run, evidence)]
+    spared = state.program.fickle.union(run.started.twins)
+    able = [item for item in failing if item not in spared and _example(rows[item], run, evidence)]
     return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=at, items=tuple(able)),) if able else ()
 
 

@@ -27,6 +27,7 @@ from skillopt_es.events.values import Credit, Edit, GateVerdict, Measured, Minib
 from skillopt_es.programs.search.state import (
     PRUNING,
     TOO_NARROW,
+    Drawn,
     Earned,
     Kept,
     Search,
@@ -74,6 +75,8 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
     last = state.current is not None and event.skill == state.current.skill.hash  # the best one comes before it
     program = replace(program, widened=program.widened or (last and is_wider(event.place)))
+    if program.step is not None:
+        program = _drawing(program, program.step, rows)
     if program.step is not None and event.place == program.step.place.in_batch(0):
         program = _knowing(_repeated(program, rows), rows)
     elif program.step is not None and decides_by(state) > 1:
@@ -109,6 +112,20 @@ def _repeated(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
         varied=program.varied + len(flipped),
         fickle=program.fickle.union(flipped),
     )
+
+
+def _drawing(program: Search, step: OpenStep, rows: Mapping[str, RolloutCompleted]) -> Search:
+    """The draws of training tasks, each with the text that it was made under."""
+    batch, drawn = step.place.in_batch(0), dict(program.drawn)
+    own = {batch, *(batch.drawn(tries.draw) for tries in step.tries if tries.place == batch)}
+    tried = {Place(tries.place).drawn(tries.draw) for tries in step.tries}
+    for item, row in rows.items():
+        if isinstance(row.outcome, Measured) and Place(row.place) in own | tried:
+            before = drawn.get(item, ())
+            same = next((each for each in before if each.text == row.skill), Drawn(text=row.skill, own=False))
+            now = replace(same, own=same.own or Place(row.place) in own, outcomes=(*same.outcomes, row.outcome))
+            drawn[item] = (*(each for each in before if each is not same), now)
+    return replace(program, drawn=drawn)
 
 
 def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
@@ -315,6 +332,7 @@ def retracted(state: SearchState, event: EvidenceRetracted) -> SearchState:
         step=step,
         known={item: found for item, found in program.known.items() if item not in event.items},
         at={item: place for item, place in program.at.items() if item not in event.items},
+        drawn={item: found for item, found in program.drawn.items() if item not in event.items},
         # In their order and number: open questions name kept edits by it.
         kept=tuple(replace(each, items=without_items(each.items, event.items)) for each in program.kept),
         saved=tuple(each for each in program.saved if without_items(each.items, event.items) == each.items),

@@ -6,15 +6,16 @@ Pure functions of the state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from skillopt_es.engine.rollout import RecordedTexts, unpacked
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree
+from skillopt_es.programs.search.chance import Chances, History, kinds_of_target
 from skillopt_es.programs.search.credit import Results, Screened, share_of_luck
-from skillopt_es.programs.search.state import PRUNING, SearchState, open_step
+from skillopt_es.programs.search.state import PRUNING, Drawn, SearchState, open_step, replaced_by
 from skillopt_es.programs.search.steps import OpenStep
 from skillopt_es.projections.state import never_varies
 from skillopt_es.skill.edits import apply_edits
@@ -67,6 +68,7 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
     numbers = [index for index in range(len(step.alone)) if earlier is None or step.round_of(index) < earlier]
     results = {index: _results(state, run, index) for index in numbers}
     fickle = state.program.fickle
+    kinds = _kinds_of_target(state, run)
     if run.config.search.version > 1:
         fickle = fickle.union(item for each in results.values() for item, found in each.items() if found.both_ways)
     return {
@@ -77,9 +79,53 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
             deletes=step.changes[index][-1].source == PRUNING,
             nearer=_nearer(state, index),
             untested=_untested(state, run, index),
+            chances=_chances(state, run, kinds, index, results[index]) if kinds else None,
         )
         for index in numbers
     }
+
+
+def _chances(state: SearchState, run: RunData, kinds: tuple[float, ...], index: int, items: Iterable[str]) -> Chances:
+    """What the draws of tasks under other texts tell, for the credit of a change that was tried on them."""
+    step = open_step(state)
+    group, text = step.group_of(step.changes[index]), step.alone[index].candidate.hash
+    # Where another edit is wanted in the place of one, what the tasks came to with that one is beside the point.
+    rows = rows_at(state, Place(group.place)) if replaced_by(state.program, group) else {}
+    until = {item: row.skill for item, row in rows.items()}
+    return Chances(
+        kinds=kinds,
+        histories={item: _history(state, run, item, without=text, until=until.get(item)) for item in items},
+    )
+
+
+def _history(state: SearchState, run: RunData, item: str, *, without: str, until: str | None) -> History:
+    """A task's draws under all texts but one; of current texts only those up to one, where one is named."""
+    texts = [each for each in state.program.drawn.get(item, ()) if each.text != without]
+    own = [each for each in texts if each.own]
+    last = next((at for at, each in enumerate(own, 1) if each.text == until), len(own))
+    own = own[:last]
+    return History(
+        own=tuple(_values(each, run) for each in own),
+        others=tuple(_values(each, run) for each in texts if each not in own),
+        failing=_failing(state, run, own[0].text if own else ""),
+    )
+
+
+def _kinds_of_target(state: SearchState, run: RunData) -> tuple[float, ...]:
+    """How probable each kind of target is by all draws so far; empty where that is not asked."""
+    if run.config.search.version < 4 or not run.config.search.draw_again:
+        return ()
+    return kinds_of_target(_values(each, run) for texts in state.program.drawn.values() for each in texts)
+
+
+def _values(drawn: Drawn, run: RunData) -> tuple[float, ...]:
+    return tuple(run.worth(outcome.hard, outcome.soft) for outcome in drawn.outcomes)
+
+
+def _failing(state: SearchState, run: RunData, text: str) -> float:
+    """About how many validation tasks fail under a text; half of them where nobody knows."""
+    items = state.measured[text].items.values() if text in state.measured else ()
+    return (1 + sum(not run.passes(outcome) for outcome in items)) / (2 + len(items))
 
 
 def luck_so_far(state: SearchState, run: RunData) -> float:

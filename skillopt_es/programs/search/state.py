@@ -56,6 +56,15 @@ class Kept:
     types: frozenset[str]
 
 
+@frozen(kw_only=True)
+class Drawn:
+    """What a training task came to under one text, draw by draw; `own` texts are those that were current."""
+
+    text: str
+    own: bool
+    outcomes: tuple[Measured, ...] = ()
+
+
 ReplyForm = Literal["json", "text"]
 
 
@@ -80,7 +89,7 @@ class Search:
     `known` is each training item's last result on the way to the current skill, `under` the hash of the text that it is
     from, and `at` where it is recorded; `shown` is how many batches had it. `again` counts tasks that were tried under
     the same text once more, in a batch or for an edit's credit, `varied` how often one came out otherwise; `fickle` are
-    those tasks.
+    those tasks. `drawn` is all that each task came to, text by text.
 
     `widened` says that verdicts take all validation items now, not some of them.
 
@@ -110,6 +119,7 @@ class Search:
     again: int = 0
     varied: int = 0
     fickle: frozenset[str] = frozenset()
+    drawn: Mapping[str, tuple[Drawn, ...]] = field(factory=dict)
     tries: int = 0
     calls: int = 0
     questions: int = 0

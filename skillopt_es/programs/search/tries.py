@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from skillopt_es.engine.tasks import Evaluation, RunData, draw_seed, shuffled
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import SkillTree, Tries
+from skillopt_es.events.values import Minibatch, SkillTree, Tries
 from skillopt_es.programs.search.budget import most_tries, spare_tries
 from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.results import (
@@ -190,14 +190,24 @@ def _most_telling(state: SearchState, run: RunData, index: int, found: Screened)
     """Where a change is tried once more, and on what."""
     step = open_step(state)
     group, alone = step.group_of(step.changes[index]), step.screen(index)
-    # What was shown of an earlier step was tried under another text than the current one: that is not drawn again.
-    without = [Place(group.place)] if step.place.holds(group.place) else []
     for item in _tasks_for(state, run, index)[0]:
         if not planned(step, alone, item):
             return alone, item
     for item in sorted(found.better, key=lambda item: -found.results[item].evidence):
-        draws = {**{at: 1 + planned(step, at, item) for at in without}, alone: planned(step, alone, item)}
+        draws = {**_draws_without(state, group, item), alone: planned(step, alone, item)}
         place = min(draws, key=lambda place: draws[place])
         if draws[place] < MOST_DRAWS:
             return place, item
     return None, ""
+
+
+def _draws_without(state: SearchState, group: Minibatch, item: str) -> dict[Place, int]:
+    """Where a task may be drawn once more without a change, and how often it was; nowhere if that is no use."""
+    step, now = open_step(state), open_step(state).place.in_batch(0)
+    if step.version < 4:
+        # What was shown of an earlier step was tried under another text than the current one: that is not drawn again.
+        at = Place(group.place)
+        return {at: 1 + planned(step, at, item)} if step.place.holds(group.place) else {}
+    if replaced_by(state.program, group) is not None:  # the current text has the edit in whose place another is wanted
+        return {}
+    return {now: sum(len(each.outcomes) for each in state.program.drawn.get(item, ()) if each.own)}

@@ -36,6 +36,8 @@ class World:
     start: str = START
     flaky: float = 0.0
     """The share of questions that the target answers by the toss of a coin, whatever its skill says."""
+    noise: float = 0.0
+    """The share of calls that the target answers so, whatever is asked."""
     wrong: float = 0.2
     """How often a proposal of the optimizer is useless or harmful."""
     bad: tuple[float, ...] = (0.3, 0.3, 0.15, 0.25)
@@ -81,7 +83,7 @@ class World:
             return 0.0
         heeded = self.heeded(skill)
         right = [followed(heeded, part) == self.truth[part] for part in item.parts]
-        return sum(right) / len(right)
+        return (1 - self.noise) * sum(right) / len(right) + self.noise / 2
 
     @property
     def ceiling(self) -> float:
@@ -275,6 +277,16 @@ def unclaimed(seed: int) -> World:
     return evolve(_by_kind("unclaimed", seed, 60, 30, tests=12), flaky=0.3, claims="none")
 
 
+def noisy(seed: int) -> World:
+    """24 rules, and a target that answers three calls in ten by the toss of a coin, whatever is asked."""
+    return evolve(_by_kind("noisy", seed, 60, 30), noise=0.3)
+
+
+def noisy_null(seed: int) -> World:
+    """A third of the rules is missing, three calls in ten are tossed, and no proposal says anything."""
+    return evolve(steady_null(seed), name="noisy null", noise=0.3)
+
+
 def misclaimed(seed: int) -> World:
     """24 rules, and an optimizer that names other tasks than those its edits are for."""
     return evolve(_by_kind("misclaimed", seed, 60, 30), claims="wrong")
@@ -315,6 +327,8 @@ WORLDS: Mapping[str, Callable[[int], World]] = {
 
 HELD_OUT: Mapping[str, Callable[[int], World]] = {
     "steady-null": steady_null,
+    "noisy-null": noisy_null,
+    "noisy": noisy,
     "unclaimed": unclaimed,
     "misclaimed": misclaimed,
     "lumped": lumped,

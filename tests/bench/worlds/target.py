@@ -8,7 +8,7 @@ from threading import Lock
 
 from attrs import define, field
 
-from worlds.language import Op, Part, answer, followed, questions
+from worlds.language import Op, answer, followed, questions
 from worlds.made import World
 
 
@@ -17,8 +17,8 @@ class Target:
     """
     Answers from the system text and the question.
 
-    Some questions of a flaky world it answers by the toss of a coin: the n-th asking of one request always falls the
-    same way, so that a run can be repeated.
+    Some questions of a flaky world, and some calls of a noisy one, it answers by the toss of a coin: the n-th asking of
+    one request always falls the same way, so that a run can be repeated.
     """
 
     world: World
@@ -31,16 +31,20 @@ class Target:
         if found is None:
             return "I see no task."
         _, _, parts, number = found
-        if self.world.tosses(question.strip()):
-            return self._tossed(skill, question, parts, number)
+        if self.world.noise or self.world.tosses(question.strip()):
+            tossed = self._tossed(skill, question)
+            if tossed is not None:
+                return answer([(part, self.world.truth[part].of(number) if tossed else number) for part in parts])
         if self.world.overlooks(skill, question.strip()):
             return answer([(part, number) for part in parts])
         heeded = self.world.heeded(skill)
         return answer([(part, (followed(heeded, part) or Op("as it is")).of(number)) for part in parts])
 
-    def _tossed(self, skill: str, question: str, parts: tuple[Part, ...], number: int) -> str:
+    def _tossed(self, skill: str, question: str) -> bool | None:
+        """Whether the coin falls for the right answer; None where none is tossed."""
         with self._lock:
             self.asked[skill, question] += 1
             times = self.asked[skill, question]
-        heads = random.Random(f"{skill}\n{question}\n{times}").random() < 0.5
-        return answer([(part, self.world.truth[part].of(number) if heads else number) for part in parts])
+        draw = random.Random(f"{skill}\n{question}\n{times}")
+        heads = draw.random() < 0.5
+        return heads if self.world.tosses(question.strip()) or draw.random() < self.world.noise else None
