@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from skillopt_es.programs.search.sample import judged_by, widening
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.summary import summarize
 
+_BETWEEN = re.compile(r"\s{2,}")
 FEW = {"search.first_gates": 5}
 
 
@@ -69,7 +72,7 @@ def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path:
     assert any(event.goes_on for event in selections(run))
     said = command("status", "search", "--dir", ".", cwd=tmp_path).out
     assert "initial 0.0000 over 5 of 12 items" in said
-    assert "best 0.6667 (chosen" in said
+    assert "current 0.6667, best 0.6667 over all 12 items, before that 0.8000 over 5 (chosen" in said
     shown = command("report", "search", "--dir", ".", cwd=tmp_path)
     assert shown.code == 0
     page = (tmp_path / "search" / "report.html").read_text()
@@ -101,6 +104,40 @@ def test_without_calls_for_it_the_score_stays_over_few_items(tmp_path: Path) -> 
     assert not any(event.goes_on for event in selections(run))
     assert " over 5 of 12 items" in command("status", "search", "--dir", ".", cwd=tmp_path).out
     assert run.usage().usage.total.calls <= 40
+
+
+def test_whatever_tells_a_score_says_over_how_many_items_where_these_are_not_all(tmp_path: Path) -> None:
+    """In the same words; and of a score over all items nothing is said."""
+    few, whole = tmp_path / "few", tmp_path / "whole"
+    for folder, settings in ((few, {"budget.max_calls": 40}), (whole, {})):
+        folder.mkdir()
+        searched(folder, **FEW, **settings)
+        (folder / "search").rename(tmp_path / f"{folder.name}-run")
+
+    def said(*words: str) -> str:
+        return command(*words, "--dir", ".", cwd=tmp_path).out
+
+    words, part = "5 of 12 items", {"measured": 5, "of": 12}
+    rows = said("runs").splitlines()
+    assert "over" in rows[0].split()
+    assert [words in row for row in rows[1:]] == [row.startswith("few-run") for row in rows[1:]]
+    found = {each["run"]: each for each in json.loads(said("runs", "--json"))}
+    assert {name: found[name]["best"]["over_items"] for name in found} == {"few-run": part, "whole-run": None}
+    assert found["few-run"]["current"]["over_items"] == part
+    assert json.loads(said("status", "few-run", "--json"))["best"]["over_items"] == part
+    compared = {row[0]: row[1:] for row in map(_BETWEEN.split, said("compare", "few-run", "whole-run").splitlines())}
+    assert (compared["initial over"], compared["best over"]) == ([words, words], [words])
+    one, other = json.loads(said("compare", "few-run", "whole-run", "--json"))
+    assert (one["scores"]["best"]["over_items"], other["scores"]["best"]["over_items"]) == (part, None)
+    again = json.loads(said("resume", "few-run", "--json"))
+    assert (again["baseline"]["over_items"], again["best"]["over_items"]) == (part, part)
+    numbers = json.loads(said("report", "few-run", "--json"))
+    assert "The validation scores of initial, best and final are over 5 of 12 items." in numbers["said"]
+    assert {json.dumps(each["over_items"]) for each in numbers["scores"]} == {json.dumps(part)}
+    said("report", "few-run")
+    assert "are over 5 of 12 items." in (tmp_path / "few-run" / "report.html").read_text()
+    numbers = json.loads(said("report", "whole-run", "--json"))
+    assert "The validation score of initial is over 5 of 12 items." in numbers["said"]
 
 
 def test_a_text_that_nobody_has_measured_is_not_widened_before_it_is(tmp_path: Path) -> None:
