@@ -33,6 +33,7 @@ from skillopt_es.events.catalog import (
     Recorded,
     RunStarted,
     SkillRewritten,
+    SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
@@ -57,7 +58,11 @@ class Seen(Generic[E_co]):
 
 @frozen(kw_only=True)
 class Chain:
-    """One step, from the groups its analysts looked at to what became of its candidate."""
+    """
+    One step, from the groups its analysts looked at to what became of its candidate.
+
+    `widened` are texts that met further validation items right after it.
+    """
 
     step: int
     epoch: int
@@ -77,6 +82,7 @@ class Chain:
     skipped: Seen[StepSkipped] | None = None
     written: Seen[AppendixWritten] | None = None
     gap: Seen[GapFound] | None = None
+    widened: tuple[Seen[SkillScored], ...] = ()
 
     @property
     def verdict(self) -> GateVerdict | None:
@@ -100,9 +106,8 @@ class Chain:
         single = (self.groups, self.extended, self.consolidated, self.learning_rate, self.ranked, self.rewritten)
         ends = (self.wagered, self.built, self.gated, self.skipped, self.written, self.gap)
         there = [each for each in (*single, *ends) if each is not None]
-        return tuple(
-            sorted([*there, *self.tries, *self.patches.values(), *self.merges.values()], key=lambda seen: seen.seq)
-        )
+        many = (*self.tries, *self.patches.values(), *self.merges.values(), *self.widened)
+        return tuple(sorted([*there, *many], key=lambda seen: seen.seq))
 
     @cached_property
     def proposals(self) -> Mapping[str, Proposal]:
@@ -260,13 +265,16 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     StepSkipped: lambda chain, seen: evolve(chain, skipped=seen),
     AppendixWritten: lambda chain, seen: evolve(chain, written=seen),
     GapFound: lambda chain, seen: evolve(chain, gap=seen),
+    SkillScored: lambda chain, seen: evolve(chain, widened=(*chain.widened, seen)),
 }
 CHAIN_TYPES = names_of((RunStarted, *_JOINED))
 """The events that chains are made of."""
 
 
 def _step_of(event: Event) -> int | None:
-    """The step that an event is of; a gap, or a bet at the end of a run, may be of none."""
+    """The step that an event is of; a gap, a bet at the end of a run, and most evaluations are of none."""
+    if isinstance(event, SkillScored):
+        return Place(event.place).step if event.goes_on else None
     if isinstance(event, CertificateWagered):
         return Place(event.place).step
     step = getattr(event, "step", None)

@@ -70,6 +70,7 @@ def step_page(chain: Chain, tried: Tried) -> Iterator[str]:
     yield from _candidate(chain)
     yield from _triggers(tried)
     yield from _verdict(chain)
+    yield from _widened(chain)
 
 
 def _certificate(chain: Chain) -> Iterator[str]:
@@ -268,6 +269,15 @@ def _verdict(chain: Chain) -> Iterator[str]:
         yield f"unknown, event {chain.gap.seq}: {in_words(chain.gap.event)}"
     if chain.gated is None and chain.skipped is None and chain.gap is None:
         yield "no verdict yet"
+
+
+def _widened(chain: Chain) -> Iterator[str]:
+    """The texts that met further validation items after the step."""
+    for seen in chain.widened:
+        event, score = seen.event, seen.event.score
+        new = (score.measured or 0) + (score.unmeasured or 0) - len(event.carried)
+        now = f"hard {score.hard:.4f} over {counted(score.measured or 0, 'item')} now"
+        yield f"wider, event {seen.seq}: skill {event.skill[:8]} met {counted(new, 'more validation item')}; {now}"
 
 
 def verdict_words(chain: Chain) -> str:

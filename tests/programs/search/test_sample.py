@@ -52,6 +52,12 @@ def test_verdicts_take_few_items_until_a_step_has_earned_nothing(tmp_path: Path)
     assert state.best is not None
     assert state.best.score is not None
     assert state.best.score.measured == 12
+    step = Place(event.place).step
+    page = command("explain", "search", "step", str(step), "--dir", ".", cwd=tmp_path).out.splitlines()
+    [line] = [line for line in page if line.startswith("wider")]
+    assert line == page[-1]
+    met = f"skill {event.skill[:8]} met 7 more validation items; hard {event.score.hard:.4f} over 12 items now"
+    assert line.endswith(met)
 
 
 def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path: Path) -> None:
