@@ -61,7 +61,8 @@ class Chain:
     """
     One step, from the groups its analysts looked at to what became of its candidate.
 
-    `widened` are texts that met further validation items right after it.
+    `alone` has the texts with each change alone, where a screen tried them, in the order of its credits. `widened` are
+    texts that met further validation items right after it.
     """
 
     step: int
@@ -74,6 +75,7 @@ class Chain:
     merges: Mapping[str, Seen[PatchesMerged]] = field(factory=dict)
     learning_rate: Seen[LearningRateChosen] | None = None
     tries: tuple[Seen[TriesPlanned], ...] = ()
+    alone: tuple[Seen[CandidateBuilt], ...] = ()
     ranked: Seen[EditsRanked] | None = None
     rewritten: Seen[SkillRewritten] | None = None
     first_built: Seen[CandidateBuilt] | None = None
@@ -249,6 +251,12 @@ def _with_groups(chain: Chain, seen: Seen[MinibatchesPlanned]) -> Chain:
     return evolve(chain, groups=evolve(seen, event=evolve(seen.event, groups=(*earlier, *seen.event.groups))))
 
 
+def _with_built(chain: Chain, seen: Seen[CandidateBuilt]) -> Chain:
+    """With one more text; before anything was chosen it may be one change alone."""
+    alone = (*chain.alone, seen) if chain.ranked is None else chain.alone
+    return evolve(chain, first_built=chain.first_built or seen, built=seen, alone=alone)
+
+
 _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     CertificateWagered: lambda chain, seen: evolve(chain, wagered=seen),
     MinibatchesPlanned: _with_groups,
@@ -260,7 +268,7 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     TriesPlanned: lambda chain, seen: evolve(chain, tries=(*chain.tries, seen)),
     EditsRanked: lambda chain, seen: evolve(chain, ranked=seen),
     SkillRewritten: lambda chain, seen: evolve(chain, rewritten=seen),
-    CandidateBuilt: lambda chain, seen: evolve(chain, first_built=chain.first_built or seen, built=seen),
+    CandidateBuilt: _with_built,
     CandidateGated: lambda chain, seen: evolve(chain, gated=seen),
     StepSkipped: lambda chain, seen: evolve(chain, skipped=seen),
     AppendixWritten: lambda chain, seen: evolve(chain, written=seen),

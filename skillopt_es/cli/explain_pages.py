@@ -7,6 +7,7 @@ from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_page
@@ -36,7 +37,7 @@ from skillopt_es.presenting.words import (
     unsaid_words,
 )
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
-from skillopt_es.projections.fates import effect_words, note_fates
+from skillopt_es.projections.fates import effect_words, is_removal, note_fates, why_untried
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.runs.items import history_of, split_of
 
@@ -204,8 +205,10 @@ def _screened(chain: Chain, seq: int, event: EditsRanked) -> Iterator[str]:
 
 def _earned(chain: Chain, credit: Credit) -> str:
     """In words; of a line that is tried without, whether a task needs it."""
-    edit = chain.proposals.get(credit.edit)
-    if not isinstance(edit, Edit) or edit.source != "pruning":
+    why, edit = why_untried(chain, credit), chain.proposals.get(credit.edit)
+    if why:
+        return f"never tried: {why}"
+    if not is_removal(chain, credit.edit) or not isinstance(edit, Edit):
         return credit_words(credit)
     return f"needed by {names(credit.broke)}" if credit.broke else f"of no use to {names(edit.claims)}"
 
@@ -262,7 +265,10 @@ def _verdict(chain: Chain) -> Iterator[str]:
         if gate.known_from:
             yield f"  the candidate's text had been measured in {gate.known_from}"
     if chain.skipped is not None:
-        yield f"skipped, event {chain.skipped.seq}: {in_words(chain.skipped.event)}"
+        ended = chain.skipped.event
+        if ended.reason == "no_edit_chosen" and chain.ranked is not None:
+            ended = evolve(ended, detail="")  # the screen says it above
+        yield f"skipped, event {chain.skipped.seq}: {in_words(ended)}"
     if chain.written is not None:
         yield f"notes, event {chain.written.seq}: {in_words(chain.written.event)}"
     if chain.gap is not None:

@@ -387,6 +387,27 @@ def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     assert "alone it fixed nothing" in command("why-not", "search", "--dir", ".", cwd=tmp_path).out
 
 
+def test_of_an_edit_that_was_never_tried_nobody_says_that_it_fixed_nothing(tmp_path: Path) -> None:
+    """A step has only so many tries, and an edit that says what is there already has nothing to be tried."""
+
+    def talkative(request: so.ChatRequest) -> str:
+        kind = min(failed_in(request))
+        words = ("please", "always", "at last", "again", "now")
+        said = [f"RULE {kind} {kind[::-1]}", *(f"Be careful, {word}." for word in words)]
+        return json.dumps({"edits": [{"op": "append", "content": content} for content in said]})
+
+    run = searched(tmp_path, teach=talkative, **{"budget.max_calls": 80})
+    ranked = of_type(run, EditsRanked)
+    untried = [each.edit for event in ranked for each in event.credits if not each.tries]
+    assert untried
+    page = command("why-not", "search", "--dir", ".", "--last", "999", cwd=tmp_path).out.splitlines()
+    told = [page[at + 1].strip() for at, line in enumerate(page) if set(untried) & set(line.split())]
+    assert set(told) == {"it was never tried: its step had no tries left for it"}
+    assert len(told) == len(untried)
+    explained = command("explain", "search", "step", "1", "--dir", ".", cwd=tmp_path).out
+    assert f"dropped  {untried[0]}: never tried: its step had no tries left for it" in explained
+
+
 def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:
     """The end is planned by the limit that is in force."""
 
