@@ -63,7 +63,7 @@ def step_page(chain: Chain, tried: Tried) -> Iterator[str]:
         yield unsaid_words(len(chain.unsaid))
     yield from _certificate(chain)
     yield from _trajectories(chain)
-    yield from _analysts(chain)
+    yield from _analysts(chain, tried.earlier)
     yield from _notes(chain)
     yield from _merges(chain)
     yield from _parts(tried)
@@ -102,7 +102,7 @@ def _trajectories(chain: Chain) -> Iterator[str]:
         yield f"  and {counted(len(groups) - _MOST, 'more group')}, which --json lists"
 
 
-def _analysts(chain: Chain) -> Iterator[str]:
+def _analysts(chain: Chain, earlier: Mapping[str, str]) -> Iterator[str]:
     if chain.patches:
         yield "analysts"
     whole = _listed_whole(chain.patches)
@@ -110,6 +110,8 @@ def _analysts(chain: Chain) -> Iterator[str]:
         event = made.event
         reply = event.note if event.result in ("unusable", "failed") else short(event.reasoning)
         yield f"  {name}  event {made.seq}: {event.result}{f'; {reply}' if reply else ''}"
+        if earlier.get(name):
+            yield f"        refused in {earlier[name]}"
         yield from _listed(chain, made, whole=name in whole)
 
 
