@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve as replace
 from programs.search.test_search import KINDS, agent, of_type, searched, teacher
-from support.command import command
+from support.command import Done, command
 
 import skillopt_es as so
 from skillopt_es.engine.programs import fold
@@ -167,6 +167,38 @@ def test_of_what_was_retracted_nothing_else_is_drawn_in_its_place(tmp_path: Path
     splits = replace(data.started.splits, val=tuple(item for item in data.started.splits.val if item not in gone))
     left = judged_by(state, replace(data, started=replace(data.started, splits=splits)))
     assert left.selection_items == first[2:]
+
+
+@pytest.mark.parametrize(
+    "change", ["search.first_gates=0", "search.first_gates=8", "search.version=3", "evaluation.min_items=9"]
+)
+def test_a_fork_takes_other_items_only_where_they_can_be_compared(tmp_path: Path, change: str) -> None:
+    """The current text has met five: a verdict over more would cost more and say no more. Later it has met all."""
+    run = searched(tmp_path, **FEW)
+
+    def forked(seq: int, name: str) -> Done:
+        words = ("search", "--until", "seq", str(seq), "--set", change, "--name", name, "--dir", ".")
+        return command("fork", *words, cwd=tmp_path)
+
+    first, *_ = run.events(["CandidateGated"])
+    [last] = run.events(["RunCompleted"])
+    refused = forked(first.seq, "refused")
+    assert refused.code == 2
+    assert "were measured on 5 of 12 validation items, and verdicts would take" in refused.err
+    assert "`--until seq 1` is the last moment before" in refused.err
+    assert forked(1, "early").code == 0
+    assert forked(last.seq - 1, "late").code == 0
+    assert command("replay", "late", "--check", "--dir", ".", cwd=tmp_path).code == 0
+
+
+def test_a_run_that_has_met_all_goes_on_with_all_under_the_newest_version(tmp_path: Path) -> None:
+    """The error says how."""
+    run = searched(tmp_path, **{"search.version": 3, "budget.max_calls": 90})
+    seq = next(each.seq for each in run.events(["CandidateGated"]))
+    newest = ("fork", "search", "--dir", ".", "--until", "seq", str(seq), "--set", "search.version=4")
+    few = command(*newest, "--set", "search.first_gates=5", "--name", "few", cwd=tmp_path)
+    assert "measured on all 12 validation items, and verdicts would take 5; `--set search.first_gates=0`" in few.err
+    assert command(*newest, "--set", "search.first_gates=0", "--name", "whole", cwd=tmp_path).code == 0
 
 
 def test_a_target_score_is_believed_of_all_items_only(tmp_path: Path) -> None:
