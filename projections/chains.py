@@ -33,6 +33,7 @@ from skillopt_es.events.catalog import (
     Recorded,
     RunStarted,
     SkillRewritten,
+    SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
@@ -57,7 +58,12 @@ class Seen(Generic[E_co]):
 
 @frozen(kw_only=True)
 class Chain:
-    """One step, from the groups its analysts looked at to what became of its candidate."""
+    """
+    One step, from the groups its analysts looked at to what became of its candidate.
+
+    `alone` has the texts with each change alone, where a screen tried them, in the order of its credits. `widened` are
+    texts that met further validation items right after it.
+    """
 
     step: int
     epoch: int
@@ -69,6 +75,7 @@ class Chain:
     merges: Mapping[str, Seen[PatchesMerged]] = field(factory=dict)
     learning_rate: Seen[LearningRateChosen] | None = None
     tries: tuple[Seen[TriesPlanned], ...] = ()
+    alone: tuple[Seen[CandidateBuilt], ...] = ()
     ranked: Seen[EditsRanked] | None = None
     rewritten: Seen[SkillRewritten] | None = None
     first_built: Seen[CandidateBuilt] | None = None
@@ -77,6 +84,7 @@ class Chain:
     skipped: Seen[StepSkipped] | None = None
     written: Seen[AppendixWritten] | None = None
     gap: Seen[GapFound] | None = None
+    widened: tuple[Seen[SkillScored], ...] = ()
 
     @property
     def verdict(self) -> GateVerdict | None:
@@ -100,9 +108,8 @@ class Chain:
         single = (self.groups, self.extended, self.consolidated, self.learning_rate, self.ranked, self.rewritten)
         ends = (self.wagered, self.built, self.gated, self.skipped, self.written, self.gap)
         there = [each for each in (*single, *ends) if each is not None]
-        return tuple(
-            sorted([*there, *self.tries, *self.patches.values(), *self.merges.values()], key=lambda seen: seen.seq)
-        )
+        many = (*self.tries, *self.patches.values(), *self.merges.values(), *self.widened)
+        return tuple(sorted([*there, *many], key=lambda seen: seen.seq))
 
     @cached_property
     def proposals(self) -> Mapping[str, Proposal]:
@@ -244,6 +251,12 @@ def _with_groups(chain: Chain, seen: Seen[MinibatchesPlanned]) -> Chain:
     return evolve(chain, groups=evolve(seen, event=evolve(seen.event, groups=(*earlier, *seen.event.groups))))
 
 
+def _with_built(chain: Chain, seen: Seen[CandidateBuilt]) -> Chain:
+    """With one more text; before anything was chosen it may be one change alone."""
+    alone = (*chain.alone, seen) if chain.ranked is None else chain.alone
+    return evolve(chain, first_built=chain.first_built or seen, built=seen, alone=alone)
+
+
 _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     CertificateWagered: lambda chain, seen: evolve(chain, wagered=seen),
     MinibatchesPlanned: _with_groups,
@@ -255,18 +268,21 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     TriesPlanned: lambda chain, seen: evolve(chain, tries=(*chain.tries, seen)),
     EditsRanked: lambda chain, seen: evolve(chain, ranked=seen),
     SkillRewritten: lambda chain, seen: evolve(chain, rewritten=seen),
-    CandidateBuilt: lambda chain, seen: evolve(chain, first_built=chain.first_built or seen, built=seen),
+    CandidateBuilt: _with_built,
     CandidateGated: lambda chain, seen: evolve(chain, gated=seen),
     StepSkipped: lambda chain, seen: evolve(chain, skipped=seen),
     AppendixWritten: lambda chain, seen: evolve(chain, written=seen),
     GapFound: lambda chain, seen: evolve(chain, gap=seen),
+    SkillScored: lambda chain, seen: evolve(chain, widened=(*chain.widened, seen)),
 }
 CHAIN_TYPES = names_of((RunStarted, *_JOINED))
 """The events that chains are made of."""
 
 
 def _step_of(event: Event) -> int | None:
-    """The step that an event is of; a gap, or a bet at the end of a run, may be of none."""
+    """The step that an event is of; a gap, a bet at the end of a run, and most evaluations are of none."""
+    if isinstance(event, SkillScored):
+        return Place(event.place).step if event.goes_on else None
     if isinstance(event, CertificateWagered):
         return Place(event.place).step
     step = getattr(event, "step", None)

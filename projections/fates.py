@@ -7,8 +7,9 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.catalog import EditsRanked
-from skillopt_es.events.values import Credit, Effect, GateVerdict
+from skillopt_es.events.catalog import CandidateBuilt, EditsRanked
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Credit, Edit, Effect, GateVerdict
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.wording import same_words
 
@@ -93,7 +94,7 @@ def _end(chain: Chain, name: str) -> tuple[Reason, str]:
         return "merged_away", f"nothing that {merge} wrote {said}"
     ranked = None if chain.ranked is None else chain.ranked.event
     if ranked is not None and name in ranked.pool and name not in ranked.chosen:
-        return "screened_out" if ranked.credits else "ranked_out", _why_not_chosen(ranked, name)
+        return "screened_out" if ranked.credits else "ranked_out", _why_not_chosen(chain, ranked, name)
     report = chain.left_out.get(name) or chain.reports.get(name)
     if report is None:
         return _without_verdict(chain)
@@ -159,15 +160,55 @@ def _note_end(chain: Chain, note: str, status: str) -> tuple[Reason, str]:
     return "open", f"the notes of step {chain.step} are not written yet"
 
 
-def _why_not_chosen(ranked: EditsRanked, name: str) -> str:
+def _why_not_chosen(chain: Chain, ranked: EditsRanked, name: str) -> str:
     credit = next((each for each in ranked.credits if each.edit == name), None)
     if credit is not None:
-        return f"alone it {earned(credit)}"
+        return _what_it_did(chain, credit)
     effect = next((each for each in ranked.effects if name in each.edits), None)
     if effect is not None:
         return effect_words(effect)
     budget = "" if ranked.budget is None else f", budget {ranked.budget}"
     return f"{len(ranked.chosen)} of {len(ranked.pool)} were chosen{budget}"
+
+
+def _what_it_did(chain: Chain, credit: Credit) -> str:
+    why = why_untried(chain, credit)
+    if why:
+        return f"it was never tried: {why}"
+    if is_removal(chain, credit.edit) and credit.broke:
+        return f"it is needed by {', '.join(sorted(credit.broke))}"
+    return f"alone it {earned(credit)}"
+
+
+def is_removal(chain: Chain, name: str) -> bool:
+    """Whether an edit takes out a line on trial: its tasks passed with the line, so that there is nothing to fix."""
+    edit = chain.proposals.get(name)
+    return isinstance(edit, Edit) and edit.source == "pruning"
+
+
+def why_untried(chain: Chain, credit: Credit) -> str:
+    """Why the screen knows nothing of an edit: it was never tried alone, or in vain; empty for one that was."""
+    if credit.tries or credit.fixed or credit.broke or chain.ranked is None:
+        return ""
+    ranked = chain.ranked.event
+    index = ranked.credits.index(credit)
+    built = chain.alone[index].event if index < len(chain.alone) else None
+    if built is not None and built.candidate.hash == built.parent:
+        return _why_unchanged(built, credit.edit)
+    name = f"edit-{index + 1}"
+    if any(Place(tries.place).name == name for seen in chain.tries for tries in seen.event.tries):
+        return "no result of it could be measured"
+    if credit.edit in ranked.chosen:
+        return "no task was left that could tell"
+    return "its step had no tries left for it"
+
+
+def _why_unchanged(built: CandidateBuilt, name: str) -> str:
+    report = next((each for each in built.reports if each.edit == name), None)
+    if report is None or report.status.startswith("applied"):
+        return "it changes nothing"
+    status = report.status.removeprefix("skipped_").replace("_", " ")
+    return f"{status}: {report.note}" if report.note else status
 
 
 def effect_words(effect: Effect) -> str:

@@ -62,6 +62,20 @@ class EvaluationLine:
     goes_on: bool = False
 
 
+@frozen(kw_only=True)
+class Part:
+    """Over how many of the items that there are a score is, where it is not over all."""
+
+    measured: int
+    of: int
+
+
+def part_of(score: Score | None, of: int) -> Part | None:
+    """The part of so many items that a score is over; None where it is over all, or nobody knows."""
+    measured = None if score is None else score.measured
+    return Part(measured=measured, of=of) if measured is not None and measured < of else None
+
+
 Outcome = Literal["accepted", "rejected", "indecisive", "skipped", "unknown"]
 
 _OUTCOMES: dict[str, Outcome] = {

@@ -31,7 +31,8 @@ class NotTaken:
     One thing that was proposed; `path` says what it was merged into before it ended, on the way that led furthest.
 
     `ends` is how many ends it has: several where several merged edits go back to it. `assumed` where a merge on the
-    way did not say which of its inputs it used: the proposal was matched by its wording.
+    way did not say which of its inputs it used: the proposal was matched by its wording. `earlier` is the step of an
+    earlier refusal and its reason, where an answer was left out for that.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class NotTaken:
     items: tuple[str, ...] = ()
     ends: int = 1
     assumed: bool = False
+    earlier: str = ""
 
 
 @frozen

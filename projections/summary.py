@@ -47,7 +47,17 @@ from skillopt_es.events.values import GateVerdict, Score, Setting
 from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
 from skillopt_es.projections.core import moved
 from skillopt_es.projections.limits import calls_allowed, still_allowed
-from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, last_whole, pooled, stated_value
+from skillopt_es.projections.lines import (
+    EpochLine,
+    EvaluationLine,
+    Part,
+    StepLine,
+    last_whole,
+    part_of,
+    pooled,
+    stated_score,
+    stated_value,
+)
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
 
@@ -85,7 +95,8 @@ class Summary:
     A run so far: where it stands, and its lines in the order in which they happened.
 
     `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it. `total_steps` were
-    planned at its start, and `most_calls` are those that it may make, where there is a limit.
+    planned at its start, and `most_calls` are those that it may make, where there is a limit. `validation` is how many
+    validation items there are.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -99,6 +110,7 @@ class Summary:
     step: int = 0
     total_steps: int = 0
     most_calls: int | None = None
+    validation: int = 0
     initial: str = ""
     current: Holder = field(factory=Holder)
     best: Holder = field(factory=Holder)
@@ -133,8 +145,20 @@ class Summary:
 
     def selections(self, skill: str) -> tuple[EvaluationLine, ...]:
         """The whole evaluations of a skill on the validation items."""
+        return last_whole(self._whole(skill))
+
+    def before_all(self, skill: str) -> tuple[EvaluationLine, ...]:
+        """Its whole evaluations on fewer items, before it met the others; none for most."""
+        whole = self._whole(skill)
+        return last_whole(whole[: len(whole) - len(last_whole(whole))])
+
+    def _whole(self, skill: str) -> list[EvaluationLine]:
         own = (line for line in self.evaluations if line.purpose == "selection" and line.skill == skill)
-        return last_whole([line for line in own if line.exact])
+        return [line for line in own if line.exact]
+
+    def over(self, skill: str) -> Part | None:
+        """Over how many of the validation items a skill's score is; None where it is over all."""
+        return part_of(stated_score(self.selections(skill)), self.validation)
 
     @property
     def certificate(self) -> Certificate:
@@ -172,6 +196,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         total_steps=event.total_steps,
         most_calls=calls_allowed(event),
         epochs=epochs,
+        validation=len(event.splits.val),
         initial=holder.skill,
         current=holder,
         best=holder,

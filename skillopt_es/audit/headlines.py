@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.values import GateVerdict, Outcome
@@ -17,7 +17,7 @@ from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson, wilson_by_family
 from skillopt_es.projections.item_results import ItemResults, Results, families_of
 from skillopt_es.projections.lineage import Lineage
-from skillopt_es.projections.lines import last_whole
+from skillopt_es.projections.lines import Part, last_whole
 from skillopt_es.projections.summary import Summary
 
 Name = Literal["initial", "best", "final", "current", "skill"]
@@ -32,7 +32,8 @@ class Headline:
     `items` is None where an imported run does not say it; then there is no interval and no `grid` step, which is what
     one item is worth. `draws` says how often each item was measured at least and at most, for this score. A score that
     is not `exact` is an upper bound: not every item was run. A text that was `chosen` for its score on these very items
-    has no interval on them. `by_family` is the interval over types of tasks, where items have any.
+    has no interval on them. `by_family` is the interval over types of tasks, where items have any. `over` is said of a
+    validation score that is not over all items.
     """
 
     split: Split
@@ -46,6 +47,7 @@ class Headline:
     exact: bool
     chosen: bool = False
     by_family: Interval | None = None
+    over: Part | None = None
 
     @property
     def grid(self) -> float | None:
@@ -108,7 +110,9 @@ def headlines(
         ("initial", summary.initial), ("best", summary.best.skill), (final, summary.current.skill)
     )  # fmt: skip
     test, validation = _Scored.of(scored, "test", results), _Scored.of(scored, "selection", results)
-    tests, validations = tuple(_headlines("test", named, test)), tuple(_headlines("validation", named, validation))
+    tests = tuple(_headlines("test", named, test))
+    found = _headlines("validation", named, validation)
+    validations = tuple(evolve(each, over=summary.over(each.skill)) for each in found)
     return Headlines(
         scores=(*tests, *validations),
         differences=(*_differences(tests, test), *_differences(validations, validation)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -13,7 +14,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.values import Score
-from skillopt_es.projections.lines import outcome_of, stated_score
+from skillopt_es.projections.lines import Part, outcome_of, stated_score
 from skillopt_es.projections.summary import Summary
 from skillopt_es.projections.usage import WHOLE_RUN, UsageThere, usage_there
 from skillopt_es.runs.durations import durations, moments_of
@@ -29,9 +30,10 @@ class Side:
     """
     One run of a comparison; None is what is not known or was not measured.
 
-    `best` is the best skill's validation score, `value` the number that the gate made of it by `metric`. Calls, tokens,
-    money and `seconds` of a fork are its own, without those of what it shares with its parent; of an imported run they
-    are as the trainer that made it counted: `there` in place of `spent`. `unknown` are steps whose end is not recorded.
+    `best` is the best skill's validation score, `value` the number that the gate made of it by `metric`; `over` has the
+    validation scores that are over some of the items. Calls, tokens, money and `seconds` of a fork are its own, without
+    those of what it shares with its parent; of an imported run they are as the trainer that made it counted: `there` in
+    place of `spent`. `unknown` are steps whose end is not recorded.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Side:
     baseline: Score | None
     best: Score | None
     value: float | None
+    over: Mapping[str, Part]
     test_initial: Score | None
     test_best: Score | None
     test_final: Score | None
@@ -90,6 +93,11 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         baseline=stated_score(summary.selections(summary.initial)),
         best=stated_score(summary.selections(summary.best.skill)),
         value=summary.best.value,
+        over={
+            name: part
+            for name, skill in (("initial", summary.initial), ("best", summary.best.skill))
+            if (part := summary.over(skill)) is not None
+        },
         test_initial=tests.get(summary.initial),
         test_best=tests.get(summary.best.skill),
         test_final=tests.get(_final(summary)),

@@ -10,11 +10,13 @@ from typing import cast
 
 from attrs import field, frozen
 
+from skillopt_es.audit.refused_again import earlier_refusals
 from skillopt_es.engine.programs import fold_log
 from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured
+from skillopt_es.programs.search.refusing import REFUSED_BEFORE
 from skillopt_es.programs.skills.effects import standard_errors
 from skillopt_es.programs.skills.noticing import changes_of, draws_so_far
 from skillopt_es.programs.skills.state import Skills, SkillsState
@@ -58,19 +60,23 @@ class Tried:
     Both, in the order of the log, and how sure the effects are that were found of a refused candidate's changes.
 
     `errors` has the standard error of each effect by the change's first edit, where there are draws enough to tell.
+    `earlier` says of patches, of which nothing was tried because it had been refused before, at which step and why.
     """
 
     triggers: tuple[Trigger, ...] = ()
     parts: tuple[PartResult, ...] = ()
     errors: Mapping[str, float] = field(factory=dict)
+    earlier: Mapping[str, str] = field(factory=dict)
 
 
 def tried_in(chain: Chain, reading: Reading) -> Tried:
     """What a step has tried of both; nothing where it has planned neither."""
     errors = _errors(chain, reading)
+    again = {name for name, made in chain.patches.items() if REFUSED_BEFORE in made.event.note}
+    earlier = earlier_refusals(reading, again)
     planned = {tries.place: tries for seen in chain.tries for tries in seen.event.tries}
     if not any(tries.edits or _kind(place) for place, tries in planned.items()):
-        return Tried(errors=errors)
+        return Tried(errors=errors, earlier=earlier)
     epochs = reading.read(until=chain.tries[0].seq, types=(EpochPlanned.__name__,))
     begun = max((recorded.seq for recorded in epochs), default=0)
     rows = reading.read(after=begun, until=chain.events[-1].seq, types=(RolloutCompleted.__name__,))
@@ -88,6 +94,7 @@ def tried_in(chain: Chain, reading: Reading) -> Tried:
             if row.place in planned and planned[row.place].edits
         ),
         errors=errors,
+        earlier=earlier,
     )
 
 

@@ -11,8 +11,8 @@ import click
 from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import folded_width, print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_error, print_hanging, say, width
-from skillopt_es.events.values import Json
-from skillopt_es.presenting.documents import plain, plain_origin, plain_score
+from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.documents import plain, plain_origin, plain_part_score, plain_score
 from skillopt_es.presenting.sides import column, scores_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _Column = tuple[str, Sequence[str]]
 _WIDE = 120
 """How wide a table may be where nobody says how wide the page is."""
-_TEXTS = ("status", "fork of", "changed", "gate metric")
+_TEXTS = ("status", "fork of", "changed", "gate metric", "initial over", "best over")
 _USED = ("calls", "calls of parent", "tokens in", "tokens out", "cost", "time")
 
 
@@ -131,13 +131,17 @@ def _as_json(each: Side) -> Json:
         "gate_metric": each.metric,
         "best_value": each.value,
         "scores": {
-            name.replace(" ", "_"): None if score is None else plain_score(score)
+            name.replace(" ", "_"): None if score is None else _score_json(each, name, score)
             for name, score in scores_of(each).items()
         },
         "usage": _usage_json(each),
         "problem": None if each.problem is None else str(each.problem),
         "seconds": each.seconds,
     }
+
+
+def _score_json(each: Side, name: str, score: Score) -> Json:
+    return plain_score(score) if name.startswith("test ") else plain_part_score(score, each.over.get(name))
 
 
 def _usage_json(each: Side) -> Json:

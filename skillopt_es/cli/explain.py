@@ -113,6 +113,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     tried = tried_in(chain, reading)
     if as_json:
         also = {"triggers": plain(tried.triggers), "parts": plain(tried.parts), "effect_errors": plain(tried.errors)}
+        also |= {"refused_earlier": plain(tried.earlier)}
         print_json({"run": name, "problem": plain(reading.problem), **step_json(chain), **also})
         return
     about = f"{target.about} is of " if target.about else ""

@@ -7,6 +7,7 @@ from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_page
@@ -36,7 +37,7 @@ from skillopt_es.presenting.words import (
     unsaid_words,
 )
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
-from skillopt_es.projections.fates import effect_words, note_fates
+from skillopt_es.projections.fates import effect_words, is_removal, note_fates, why_untried
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.runs.items import history_of, split_of
 
@@ -62,7 +63,7 @@ def step_page(chain: Chain, tried: Tried) -> Iterator[str]:
         yield unsaid_words(len(chain.unsaid))
     yield from _certificate(chain)
     yield from _trajectories(chain)
-    yield from _analysts(chain)
+    yield from _analysts(chain, tried.earlier)
     yield from _notes(chain)
     yield from _merges(chain)
     yield from _parts(tried)
@@ -70,6 +71,7 @@ def step_page(chain: Chain, tried: Tried) -> Iterator[str]:
     yield from _candidate(chain)
     yield from _triggers(tried)
     yield from _verdict(chain)
+    yield from _widened(chain)
 
 
 def _certificate(chain: Chain) -> Iterator[str]:
@@ -100,7 +102,7 @@ def _trajectories(chain: Chain) -> Iterator[str]:
         yield f"  and {counted(len(groups) - _MOST, 'more group')}, which --json lists"
 
 
-def _analysts(chain: Chain) -> Iterator[str]:
+def _analysts(chain: Chain, earlier: Mapping[str, str]) -> Iterator[str]:
     if chain.patches:
         yield "analysts"
     whole = _listed_whole(chain.patches)
@@ -108,6 +110,8 @@ def _analysts(chain: Chain) -> Iterator[str]:
         event = made.event
         reply = event.note if event.result in ("unusable", "failed") else short(event.reasoning)
         yield f"  {name}  event {made.seq}: {event.result}{f'; {reply}' if reply else ''}"
+        if earlier.get(name):
+            yield f"        refused in {earlier[name]}"
         yield from _listed(chain, made, whole=name in whole)
 
 
@@ -203,8 +207,10 @@ def _screened(chain: Chain, seq: int, event: EditsRanked) -> Iterator[str]:
 
 def _earned(chain: Chain, credit: Credit) -> str:
     """In words; of a line that is tried without, whether a task needs it."""
-    edit = chain.proposals.get(credit.edit)
-    if not isinstance(edit, Edit) or edit.source != "pruning":
+    why, edit = why_untried(chain, credit), chain.proposals.get(credit.edit)
+    if why:
+        return f"never tried: {why}"
+    if not is_removal(chain, credit.edit) or not isinstance(edit, Edit):
         return credit_words(credit)
     return f"needed by {names(credit.broke)}" if credit.broke else f"of no use to {names(edit.claims)}"
 
@@ -261,13 +267,25 @@ def _verdict(chain: Chain) -> Iterator[str]:
         if gate.known_from:
             yield f"  the candidate's text had been measured in {gate.known_from}"
     if chain.skipped is not None:
-        yield f"skipped, event {chain.skipped.seq}: {in_words(chain.skipped.event)}"
+        ended = chain.skipped.event
+        if ended.reason == "no_edit_chosen" and chain.ranked is not None:
+            ended = evolve(ended, detail="")  # the screen says it above
+        yield f"skipped, event {chain.skipped.seq}: {in_words(ended)}"
     if chain.written is not None:
         yield f"notes, event {chain.written.seq}: {in_words(chain.written.event)}"
     if chain.gap is not None:
         yield f"unknown, event {chain.gap.seq}: {in_words(chain.gap.event)}"
     if chain.gated is None and chain.skipped is None and chain.gap is None:
         yield "no verdict yet"
+
+
+def _widened(chain: Chain) -> Iterator[str]:
+    """The texts that met further validation items after the step."""
+    for seen in chain.widened:
+        event, score = seen.event, seen.event.score
+        new = (score.measured or 0) + (score.unmeasured or 0) - len(event.carried)
+        now = f"hard {score.hard:.4f} over {counted(score.measured or 0, 'item')} now"
+        yield f"wider, event {seen.seq}: skill {event.skill[:8]} met {counted(new, 'more validation item')}; {now}"
 
 
 def verdict_words(chain: Chain) -> str:

@@ -13,7 +13,11 @@ from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_score
+from skillopt_es.presenting.numbers import shown_value
+from skillopt_es.presenting.words import part_words
 from skillopt_es.projections.certificate import Certificate
+from skillopt_es.projections.lines import stated_value
+from skillopt_es.projections.summary import Summary
 
 
 class Scored(Protocol):
@@ -63,10 +67,29 @@ def wants_test(started: RunStarted, changed: Mapping[str, Json]) -> bool:
     return changed.get("evaluation.eval_test", first) is True and bool(started.splits.test)
 
 
-def over_items(score: Score | None, split: int) -> str:
-    """Over how many items a score was measured, where these are not all of the split; empty where they are."""
-    measured = None if score is None else score.measured
-    return "" if measured in (None, split) else f" over {measured} of {split} items"
+def validation_words(summary: Summary) -> str:
+    """The scores on validation of the first, the current and the best skill, and what is to know of them."""
+    baseline = summary.baseline
+    if baseline is None and summary.best.value is None:
+        return "not measured yet"
+    first = shown_value(baseline.value if baseline else None)
+    told = any(line.draw == 0 for line in summary.selections(summary.best.skill))
+    chosen = chosen_words(chosen=summary.best.skill != summary.initial and not told, tested=bool(summary.tests))
+    current = shown_value(summary.current.value)
+    if summary.current.skill != summary.best.skill:
+        current += part_words(summary.over(summary.current.skill))
+    over = part_words(summary.over(summary.initial))
+    return f"initial {first}{over}, current {current}, best {_best_words(summary)}{chosen}"
+
+
+def _best_words(summary: Summary) -> str:
+    """The best skill's value, over how many items, and what it was before the skill met more of them."""
+    value, over = shown_value(summary.best.value), part_words(summary.over(summary.best.skill))
+    fewer = summary.before_all(summary.best.skill)
+    if not fewer or shown_value(stated_value(fewer)) == value:
+        return f"{value}{over}"
+    now = over or f" over all {summary.validation} items"
+    return f"{value}{now}, before that {shown_value(stated_value(fewer))} over {fewer[0].score.measured}"
 
 
 def chosen_words(*, chosen: bool, tested: bool) -> str:

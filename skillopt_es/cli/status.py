@@ -12,14 +12,13 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.score_tables import (
     Scored,
-    chosen_words,
-    over_items,
     print_by_type,
     print_certificate,
     print_test_types,
     print_tests,
     tests_by_name,
     tests_json,
+    validation_words,
     wants_test,
 )
 from skillopt_es.cli.summary import limit_option, steps_after
@@ -34,6 +33,7 @@ from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_t
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import (
     is_sealed,
+    items_words,
     looks_words,
     progress_cell,
     progress_words,
@@ -42,7 +42,7 @@ from skillopt_es.presenting.words import (
 )
 from skillopt_es.programs.harvesting import HARVEST
 from skillopt_es.projections.lines import EpochLine, StepLine
-from skillopt_es.projections.summary import Summary
+from skillopt_es.projections.summary import Holder, Summary
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Detailed, Overview, Unreadable
 
@@ -103,26 +103,34 @@ _EDITS = "edits: proposed/merged/chosen/applied"
 def print_runs(found: Sequence[Overview | Unreadable]) -> None:
     """A table of the runs, and after it what is wrong with those that are not whole or cannot be read."""
     rows = [_run_row(each) for each in found]
-    priced = any(isinstance(each, Overview) and each.currency for each in found)
+    shown = [each for each in found if isinstance(each, Overview)]
     headers: tuple[str, ...] = (
         "run",
         "status",
         "step",
         "current",
         "best",
+        "over",
         "test",
         "calls",
         "cost",
         "last written (UTC)",
     )
-    without = headers.index("cost")
-    if not priced:
-        headers, *rows = ((*row[:without], *row[without + 1 :]) for row in (headers, *rows))
+    if not any(each.currency for each in shown):
+        headers, *rows = _without("cost", headers, rows)
+    if not any(each.summary.over(each.summary.best.skill) for each in shown):
+        headers, *rows = _without("over", headers, rows)
     print_table(headers, rows, right=range(2, len(headers) - 1), verdicts=(1,))
     for each in found:
         why = each.why if isinstance(each, Unreadable) else each.problem or _paused(each)
         if why:
             print_hanging(f"{each.folder.name}: {why}", hang=2)
+
+
+def _without(column: str, headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The headers and the rows without a column that none of them needs."""
+    at = headers.index(column)
+    return [(*row[:at], *row[at + 1 :]) for row in (headers, *rows)]
 
 
 def _paused(each: Overview) -> str:
@@ -132,15 +140,17 @@ def _paused(each: Overview) -> str:
 
 def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     if isinstance(each, Unreadable):
-        return (each.folder.name, "unreadable", *["-"] * 7)
+        return (each.folder.name, "unreadable", "-", "-", "-", "", *["-"] * 4)
     summary = each.summary
     tested = _tests(summary).get("best")
+    over = summary.over(summary.best.skill)
     return (
         each.folder.name,
         status_words(each.status, damaged=bool(each.problem)),
         "-" if summary.is_evaluation else progress_cell(summary),
         shown_value(summary.current.value),
         shown_value(summary.best.value),
+        items_words(over),
         shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
         "-" if summary.imported is not None else f"{each.calls:,}",
         "-" if each.cost is None else f"{each.currency} {shown_amount(each.cost, least=not each.cost_is_whole)}",
@@ -164,8 +174,8 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "epochs": summary.epochs,
         "step": summary.step,
         "steps": planned_steps(summary),
-        "current": plain(summary.current),
-        "best": plain(summary.best),
+        "current": _held(summary, summary.current),
+        "best": _held(summary, summary.best),
         "events": each.events,
         "calls": each.calls,
         "currency": each.currency or None,
@@ -178,6 +188,11 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "imported": None if summary.imported is None else summary.imported.source,
         "problem": each.problem or None,
     }
+
+
+def _held(summary: Summary, holder: Holder) -> Json:
+    """A skill that holds a place, its value, and over which part of the validation items that is."""
+    return {**plain_fields(holder), "over_items": plain(summary.over(holder.skill))}
 
 
 def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, Json]:
@@ -221,7 +236,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
         field("trains", _what(found.started))
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
     field("progress", f"{progress_words(summary)}{stopped}{_resumed(summary)}")
-    field("validation", _validation(summary, 0 if found.started is None else len(found.started.splits.val)))
+    field("validation", validation_words(summary))
     _print_honesty(found, null)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
@@ -243,7 +258,7 @@ def _print_steps(summary: Summary) -> None:
     rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
     headers: tuple[str, ...] = _STEP_HEADERS
     if not any(line.notes for line in summary.step_lines):
-        headers, *rows = (_without_notes(row) for row in (headers, *rows))
+        headers, *rows = _without("notes", headers, rows)
     verdict = headers.index("verdict")
     say()
     print_table(headers, rows, right=[each for each in range(len(headers)) if each != verdict], verdicts=(verdict,))
@@ -337,19 +352,6 @@ def _resumed(summary: Summary) -> str:
     return f", resumed {summary.resumed} times" if summary.resumed > 1 else ", resumed once" if summary.resumed else ""
 
 
-def _validation(summary: Summary, split: int) -> str:
-    baseline = summary.baseline
-    if baseline is None and summary.best.value is None:
-        return "not measured yet"
-    first = shown_value(baseline.value if baseline else None)
-    told = any(line.draw == 0 for line in summary.selections(summary.best.skill))
-    chosen = chosen_words(chosen=summary.best.skill != summary.initial and not told, tested=bool(summary.tests))
-    whole = summary.selections(summary.best.skill)
-    best = f"{shown_value(summary.best.value)}{over_items(whole[0].score if whole else None, split)}"
-    over = over_items(baseline.score if baseline else None, split)
-    return f"initial {first}{over}, current {shown_value(summary.current.value)}, best {best}{chosen}"
-
-
 def _tests(summary: Summary) -> dict[str, Scored]:
     """The tests so far."""
     named = {"initial": summary.initial, "best": summary.best.skill, "final": summary.current.skill}
@@ -369,12 +371,6 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         line.verdict.replace("_", " "),
         shown_value(line.best),
     )
-
-
-def _without_notes(row: tuple[str, ...]) -> tuple[str, ...]:
-    """A row without its column of reminder notes, which few runs have."""
-    at = _STEP_HEADERS.index("notes")
-    return row[:at] + row[at + 1 :]
 
 
 def _candidate(line: StepLine | EpochLine) -> str:

@@ -8,7 +8,6 @@ from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import (
     Scored,
     chosen_words,
-    over_items,
     print_certificate,
     print_test_types,
     print_tests,
@@ -22,9 +21,11 @@ from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score, SkillTree
 from skillopt_es.presenting.certificates import certificate_json
-from skillopt_es.presenting.documents import plain, plain_score
+from skillopt_es.presenting.documents import plain, plain_part_score
 from skillopt_es.presenting.numbers import shown_usage, shown_value
+from skillopt_es.presenting.words import part_words
 from skillopt_es.projections.certificate import certificate_of
+from skillopt_es.projections.lines import Part, part_of
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Spent, spent
@@ -128,7 +129,7 @@ def _tests(state: AnyState) -> dict[str, Scored]:
 
 def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
     assert state.best is not None
-    tests = _tests(state)
+    tests, baseline = _tests(state), _baseline(state)
     return {
         "run": folder.name,
         "folder": str(folder),
@@ -139,11 +140,12 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
         "indecisive": state.counts.indecisive,
         "skipped": state.counts.skipped,
         "stopped": None if state.stopped is None else state.stopped.reason,
-        "baseline": None if (baseline := _baseline(state)) is None else plain_score(baseline),
+        "baseline": None if baseline is None else plain_part_score(baseline, _over(state, baseline)),
         "best": {
             "file": str(best),
             "hash": state.best.skill.hash,
             "value": state.best.value,
+            "over_items": plain(_over(state, state.best.score)),
             "origin": str(state.best.origin),
             "chosen_by_value": _is_chosen(state),
         },
@@ -161,6 +163,12 @@ def _baseline(state: AnyState) -> Score | None:
     return measured.stated if measured else None
 
 
+def _over(state: AnyState, score: Score | None) -> Part | None:
+    """Over how many validation items a score is, where it is not over all."""
+    assert state.started is not None
+    return part_of(score, len(state.started.splits.val))
+
+
 def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
@@ -170,9 +178,8 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
-    assert state.started is not None
-    split = len(state.started.splits.val)
-    before, after = before + over_items(baseline, split), after + over_items(state.best.score, split)
+    before += part_words(_over(state, baseline))
+    after += part_words(_over(state, state.best.score))
     known = f"{before} -> {after}{chosen_words(chosen=_is_chosen(state), tested=bool(state.tests))}"
     field("validation", "not measured yet" if baseline is None and state.best.score is None else known)
     print_tests(_tests(state), left_out=_untested(state))

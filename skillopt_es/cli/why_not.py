@@ -48,6 +48,7 @@ def why_not_command(
     skillopt-es why-not my-run --step 7 --last 500
     skillopt-es why-not my-run --item date-03
     """
+    from skillopt_es.audit.refused_again import with_earlier_refusals
     from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.items import split_of
@@ -61,7 +62,7 @@ def why_not_command(
             from skillopt_es.cli.explain import chain_of
 
             chain_of(step, reading)  # says so when there is no such step
-        found = not_taken(reading.read(types=NOT_TAKEN_TYPES))
+        found = with_earlier_refusals(not_taken(reading.read(types=NOT_TAKEN_TYPES)), reading)
         rows = [row for row in found.rows if (step is None or row.step == step) and (item is None or item in row.items)]
         unsaid = [merge for number, merges in found.unsaid.items() if step in (None, number) for merge in merges]
         if as_json:
@@ -106,6 +107,8 @@ def _page(name: str, rows: list[NotTaken], unsaid: list[str], last: int) -> Iter
             yield f"    merged into {', then '.join(row.path[1:])}{more}"
         if row.detail:
             yield f"    {short(row.detail, 110)}"
+        if row.earlier:
+            yield f"    refused in {short(row.earlier, 110)}"
         if row.items:
             yield f"    from {names(row.items)}"
 

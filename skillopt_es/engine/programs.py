@@ -210,6 +210,7 @@ class Program(Generic[S]):
     `objection` is why a candidate that its rule would take is refused all the same.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
+    `contradicts` is why a fork cannot go on with another run's settings, the second, from what is known by the first.
     `hands_on` adds what a run that continues this one takes over beside its best skill.
     One that `trains_folder` begins with a folder of skills, not with one skill. One that goes `by_calls` plans its end
     by `budget.max_calls`, where that is given; `steps` is no bound then.
@@ -229,6 +230,7 @@ class Program(Generic[S]):
     objection: Callable[[RunState[S], RunData], Objection | None] = field(default=lambda state, run: None)
     gated_by: Callable[[RunState[S], RunData], RunData] = field(default=lambda state, run: run)
     at_gate: Callable[[RunState[S], RunData], AtGate] = field(default=lambda state, run: AtGate())
+    contradicts: Callable[[RunState[S], RunData, RunData], str] = field(default=lambda state, old, new: "")
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
     elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())

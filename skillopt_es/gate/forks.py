@@ -52,7 +52,11 @@ def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
         return f"{begun} under way, and the same settings must decide both halves of it"
     assert state.started is not None
     items = len(state.started.splits.val)
-    return _against_the_start(old, new, items) or (_against_what_was_measured(old, new) if state.measured else "")
+    return (
+        _against_the_start(old, new, items)
+        or (_against_what_was_measured(old, new) if state.measured else "")
+        or program_at(state).contradicts(state, *(RunData(config=each, started=state.started) for each in (old, new)))
+    )
 
 
 def _against_the_start(old: RunConfig, new: RunConfig, validation_items: int) -> str:

@@ -10,7 +10,7 @@ from attrs import frozen
 from skillopt_es.audit.headlines import Difference, Headlines
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import chance, change
-from skillopt_es.presenting.words import listed
+from skillopt_es.presenting.words import listed, part_words
 from skillopt_es.projections.intervals import Paired
 
 _MOST_NAMES = 12
@@ -106,6 +106,11 @@ def _accepted(found: Headlines) -> str:
 def _missing(found: Headlines) -> Iterator[str]:
     if found.judged and not any(each.split == "test" for each in found.scores):
         yield "Nothing was measured on test items, so the best skill's worth on other items is unknown."
+    for part in dict.fromkeys(each.over for each in found.scores):
+        names = [name for each in found.scores for name in each.names if each.over == part]
+        if part is not None:
+            scores = "score of {} is" if len(names) == 1 else "scores of {} are"
+            yield f"The validation {scores.format(listed([*names]))}{part_words(part)}."
     lost = [each for each in found.scores if each.unmeasured]
     if lost:
         yield "Items that could not be measured count in no score: where the table says “of”, some are left out."

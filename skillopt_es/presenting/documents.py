@@ -34,6 +34,7 @@ from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
 from skillopt_es.projections.intervals import Interval
 from skillopt_es.projections.item_results import Turned
+from skillopt_es.projections.lines import Part
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.usage import KINDS, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
@@ -58,6 +59,11 @@ def plain_fields(value: object) -> dict[str, Json]:
 def plain_score(score: Score) -> dict[str, Json]:
     """A score whose means are null when nothing was measured."""
     return {**plain_fields(score), **({"hard": None, "soft": None} if score.measured == 0 else {})}
+
+
+def plain_part_score(score: Score, part: Part | None) -> dict[str, Json]:
+    """A score on validation, and over which part of the items it is; null where it is over all."""
+    return {**plain_score(score), "over_items": plain(part)}
 
 
 def plain_origin(forked: RunForked | None) -> Json:

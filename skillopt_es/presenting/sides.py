@@ -5,6 +5,7 @@ from __future__ import annotations
 from skillopt_es.audit.side_by_side import Side
 from skillopt_es.events.values import Score
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
+from skillopt_es.presenting.words import items_words
 from skillopt_es.projections.usage import together
 
 
@@ -26,6 +27,7 @@ def column(each: Side) -> dict[str, str]:
     for name, score in scores_of(each).items():
         cells[f"{name} hard"] = shown_value(None if score is None else score.hard)
         cells[f"{name} soft"] = shown_value(None if score is None else score.soft)
+        cells[f"{name} over"] = items_words(each.over.get(name))
     return cells | _used(each) | {"time": "-" if each.seconds is None else shown_seconds(each.seconds)}
 
 

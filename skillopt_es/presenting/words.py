@@ -15,6 +15,7 @@ from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
     from skillopt_es.projections.fates import Fate
+    from skillopt_es.projections.lines import Part
     from skillopt_es.projections.summary import Summary
 
 
@@ -37,6 +38,16 @@ def progress_cell(summary: Summary) -> str:
     """The same in a table."""
     steps = planned_steps(summary)
     return f"{summary.step}" if steps is None else f"{summary.step}/{steps}"
+
+
+def part_words(part: Part | None) -> str:
+    """Over how many items a score is, to be said after it; empty where it is over all."""
+    return "" if part is None else f" over {items_words(part)}"
+
+
+def items_words(part: Part | None) -> str:
+    """These items; empty where they are all."""
+    return "" if part is None else f"{part.measured} of {part.of} items"
 
 
 def looks_words(looks: Looks) -> str:

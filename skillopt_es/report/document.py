@@ -53,6 +53,7 @@ def _score(each: Headline) -> Json:
         "hard": each.hard,
         "soft": each.soft,
         "items": each.items,
+        "over_items": plain(each.over),
         "unmeasured": each.unmeasured,
         "exact": each.exact,
         "grid": each.grid,

@@ -57,6 +57,7 @@ def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str]
 def _row(each: Headline, *, soft: bool, typed: bool) -> Html:
     interval = each.interval
     lost = f" of {each.items + each.unmeasured}" if each.items is not None and each.unmeasured else ""
+    lost = lost if each.over is None else f" of {each.over.of}"
     fewest, most = each.draws
     cells: list[tuple[str | Html, bool]] = [
         (f"{'' if each.exact else '≤ '}{score(each.hard)}", True),

@@ -96,9 +96,11 @@ def _bests(summary: Summary) -> tuple[float | None, ...]:
 
 
 def _slim(summary: Summary) -> Summary:
-    """What is shown of one run among many: no steps, and of the evaluations the tests alone."""
-    tests = tuple(evolve(line, by_type={}) for line in summary.tests)
-    return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None, steered=())
+    """What is shown of one run among many: no steps, and of the evaluations those of the texts that count."""
+    texts = (summary.initial, summary.current.skill, summary.best.skill)
+    told = (line for line in summary.evaluations if line.purpose == "test" or line.skill in texts)
+    lines = tuple(evolve(line, by_type={}) for line in told)
+    return evolve(summary, lines=(), evaluations=lines, open=OpenStep(), slow=None, steered=())
 
 
 def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:

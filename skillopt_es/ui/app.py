@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from skillopt_es.audit.refused_again import with_earlier_refusals
 from skillopt_es.audit.regated import Regated
 from skillopt_es.audit.regating import regated
 from skillopt_es.audit.side_by_side import side
@@ -217,7 +218,11 @@ class Pages:
         folder = self.folder(request)
         asked = rule_asked(request.query_params)
         with Reading.of(folder) as reading:
-            refused = self.site.kept(folder, "refused", lambda: not_taken(reading.read(types=NOT_TAKEN_TYPES)))
+            refused = self.site.kept(
+                folder,
+                "refused",
+                lambda: with_earlier_refusals(not_taken(reading.read(types=NOT_TAKEN_TYPES)), reading),
+            )
             rule: EvaluationConfig | None = None
             found: Regated | str | None = None
             try:

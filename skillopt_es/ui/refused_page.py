@@ -118,5 +118,6 @@ def _row(run: str, each: NotTaken) -> Html:
         else link(f"end of epoch {each.epoch}", "run", run, "epoch", each.epoch)
     )
     what = proposal_words(each.proposal) if each.proposal is not None else each.text or each.kind
-    why = el("span", el("b", each.reason.replace("_", " ")), f" {each.detail}" if each.detail else "")
+    earlier = f"; refused in {each.earlier}" if each.earlier else ""
+    why = el("span", el("b", each.reason.replace("_", " ")), f" {each.detail}{earlier}" if each.detail else "")
     return row(where, [(why, False), (what, False), (items_links(run, each.items) if each.items else DASH, False)])

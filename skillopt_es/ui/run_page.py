@@ -13,7 +13,7 @@ from skillopt_es.events.catalog import Recorded
 from skillopt_es.presenting.claims import Answer, answer
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
-from skillopt_es.presenting.words import progress_words
+from skillopt_es.presenting.words import part_words, progress_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
@@ -95,8 +95,8 @@ def _scores(facts: Facts) -> Iterator[Html]:
     elif best is not None and first is not None:
         yield tile("test, first → best", f"{score(first.hard)} → {score(best.hard)}", _reach(best))
     summary = facts.summary
-    yield tile("current on validation", score(summary.current.value), live="current")
-    yield tile("best on validation", score(summary.best.value), live="best")
+    for name, held in (("current", summary.current), ("best", summary.best)):
+        yield tile(f"{name} on validation", score(held.value), part_words(summary.over(held.skill)).strip(), live=name)
 
 
 def _reach(each: Headline) -> str:

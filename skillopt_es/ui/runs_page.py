@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import shown_amount
-from skillopt_es.presenting.words import progress_cell
+from skillopt_es.presenting.words import part_words, progress_cell
 from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lines import EvaluationLine
 from skillopt_es.report.html import DASH, Html, count, el, join, note, row, score, table
@@ -178,7 +178,7 @@ def _row(each: Overview | Unreadable) -> Html:
         (_where_it_stands(each), False),
         (_tests(each, tested), True),
         (_interval(interval), True),
-        (score(summary.best.value), True),
+        (f"{score(summary.best.value)}{part_words(summary.over(summary.best.skill))}", True),
         (spark, False),
         (step, True),
         (DASH if summary.imported is not None else count(each.calls), True),

@@ -36,7 +36,7 @@ from skillopt_es.programs.search.state import (
     types_of,
     why_dropped,
 )
-from skillopt_es.programs.search.taking import Asked, taken
+from skillopt_es.programs.search.taking import Asked, Taken, taken
 from skillopt_es.prompts import system_prompt
 from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
@@ -60,52 +60,64 @@ class SearchJob:
 
 def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The question about one group, and how its answer is read."""
-    group, step = job.group, state.program.step
-    assert step is not None
-    failing, passing = parted(state, run, group)
-    rows, skill = state.rollouts[group.place], ground(state, run, len(step.rounds) - 1)
-    old = replaced_by(state.program, group)
-    tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
-    known = solved_tasks(state, run, evidence) if run.config.search.version > 2 else {}
-
-    form, refused = reply_form(state, run), dict[str, str]()
-    asked = Asked(
-        skill=skill,
-        shown=skill if old is None else without(old.edit, skill),
-        failing=failing,
-        tasks=tasks,
-        known=known,
-        kept=(*state.program.kept, *_kept_in_step(state, run)),
-        old=old,
-        told=_tried_about(group, state, run),
-        prompt=system_prompt(_PROMPTS[form], run.started.prompts),
-        close_gaps=run.config.optimizer.close_gaps,
-    )
+    group, step = job.group, open_step(state)
+    asked, refused = asked_about(group, state, run, evidence), dict[str, str]()
+    _, passing = parted(state, run, group)
 
     def read(text: str) -> PatchReply | Unusable:
-        most, said = most_edits(len(failing)), as_json(text) if form == "text" else text
-        found = read_patch(said, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
+        found = taken_from(text, group, asked, run)
         if isinstance(found, Unusable):
             return found
-        version = run.config.search.version
-        result = taken(found.edits, asked) if version > 3 else taken_before(version, found.edits, asked)
+        reply, result = found
         refused.clear()
         refused.update(result.refused)
         if refused and not result.edits:
             return Unusable(f"none of the edits is tried: of the first, {next(iter(refused.values()))}")
         named = (replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(result.edits, start=1))
-        return replace(found, edits=tuple(named))
+        return replace(reply, edits=tuple(named))
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
         left_out = "; ".join(f"an edit was left out: {why}" for why in refused.values())
         return edits_proposed(group, step.number, consulted, left_out)
 
     return Asking(
-        request=_request(group, asked.shown, failing, passing, state, run, evidence),
-        read=placed_in(skill, read) if run.config.optimizer.ask_again else read,
+        request=_request(group, asked.shown, asked.failing, passing, state, run, evidence),
+        read=placed_in(asked.skill, read) if run.config.optimizer.ask_again else read,
         event=answered,
         silence_fails=True,
     )
+
+
+def asked_about(group: Minibatch, state: SearchState, run: RunData, evidence: RecordedTexts) -> Asked:
+    """What the question about a group is about, and what its answer is read by."""
+    failing, _ = parted(state, run, group)
+    rows, skill = state.rollouts[group.place], ground(state, run, len(open_step(state).rounds) - 1)
+    old, form = replaced_by(state.program, group), reply_form(state, run)
+    tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
+    return Asked(
+        skill=skill,
+        shown=skill if old is None else without(old.edit, skill),
+        failing=failing,
+        tasks=tasks,
+        known=solved_tasks(state, run, evidence) if run.config.search.version > 2 else {},
+        kept=(*state.program.kept, *_kept_in_step(state, run)),
+        old=old,
+        told=_tried_about(group, state, run),
+        form=form,
+        prompt=system_prompt(_PROMPTS[form], run.started.prompts),
+        close_gaps=run.config.optimizer.close_gaps,
+    )
+
+
+def taken_from(text: str, group: Minibatch, asked: Asked, run: RunData) -> tuple[PatchReply, Taken] | Unusable:
+    """An answer as it was given, and what of its edits is tried."""
+    failing, version = asked.failing, run.config.search.version
+    said = as_json(text) if asked.form == "text" else text
+    most = most_edits(len(failing))
+    found = read_patch(said, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
+    if isinstance(found, Unusable):
+        return found
+    return found, taken(found.edits, asked) if version > 3 else taken_before(version, found.edits, asked)
 
 
 def _kept_in_step(state: SearchState, run: RunData) -> tuple[Kept, ...]:

@@ -81,8 +81,11 @@ def tests_fit(state: SearchState, run: RunData) -> bool:
     if most is None or any(FINAL_TEST.holds(place) for place in state.rollouts):
         return True
     assert state.best is not None
-    texts = len({run.started.skill.hash, state.best.skill.hash})
-    return _a_try(state, run) * texts * len(run.test_items) <= _left(state, run, most)
+    assert state.current is not None
+    texts = {run.started.skill.hash, state.best.skill.hash}
+    if not run.config.evaluation.use_gate:  # with one it is the best text, unless somebody ordered otherwise
+        texts.add(state.current.skill.hash)
+    return _a_try(state, run) * len(texts) * len(run.test_items) <= _left(state, run, most)
 
 
 def widening_fits(state: SearchState, run: RunData, results: int) -> bool:
@@ -120,9 +123,14 @@ def _left(state: SearchState, run: RunData, most: int) -> int:
 
 
 def _set_aside(state: SearchState, run: RunData, most: int) -> int:
-    """What the tests of the first text and the best one take, unless the search would have too little left."""
-    tests = _a_try(state, run) * 2 * len(run.test_items)
-    return tests if tests <= most // _SHARE_OF_TESTS else 0
+    """
+    What the tests of the first text and the best one take, unless the search would have too little left.
+
+    Without a gate the final text may be a third one; where that would be too much, it is hoped to be the best one.
+    """
+    one = _a_try(state, run) * len(run.test_items)
+    wanted = (2 * one,) if run.config.evaluation.use_gate else (3 * one, 2 * one)
+    return next((tests for tests in wanted if tests <= most // _SHARE_OF_TESTS), 0)
 
 
 def _a_try(state: SearchState, run: RunData) -> int:

@@ -15,7 +15,7 @@ from attrs import evolve as replace
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.placing import in_place_of, moved
-from skillopt_es.programs.search.refusing import joined, refusal
+from skillopt_es.programs.search.refusing import REFUSED_BEFORE, joined, refusal
 from skillopt_es.programs.search.state import Tried
 from skillopt_es.programs.search.taking import Asked, Taken, speaks_of, with_claims
 
@@ -26,7 +26,9 @@ _FENCE = re.compile(r"^\s*(?:`{3}|~{3})", re.MULTILINE)
 def taken_before(version: int, given: Sequence[Edit], asked: Asked) -> Taken:
     """What a version before the fourth tried of an answer's edits."""
     whys = {
-        edit: refused_word_for_word(edit, asked.told) or refusal(edit, prompt=asked.prompt, skill=asked.skill.text)
+        edit: f"{REFUSED_BEFORE}, word for word"
+        if refused_word_for_word(edit, asked.told)
+        else refusal(edit, prompt=asked.prompt, skill=asked.skill.text)
         for edit in given
     }
     edits = list[Edit]()
@@ -35,13 +37,13 @@ def taken_before(version: int, given: Sequence[Edit], asked: Asked) -> Taken:
         for each in moved(new, asked.skill) if version < 3 else _put_in(new, asked):
             claimed = with_claims if version > 1 else with_claims_as_named
             edits.append(claimed(each, asked.failing, asked.tasks))
-    return Taken(tuple(edits), {edit.content: why for edit, why in whys.items() if why})
+    refused = {edit.content: why for edit, why in whys.items() if why}
+    return Taken(tuple(edits), refused, {edit.content: refused_word_for_word(edit, asked.told) for edit in given})
 
 
-def refused_word_for_word(edit: Edit, tried: Iterable[Tried]) -> str:
-    """Why an edit is not tried that has the words, kind and target of a refused one; empty if none had."""
-    same = any(_same(edit, each.edit) for each in tried)
-    return "it was refused before, word for word" if same else ""
+def refused_word_for_word(edit: Edit, tried: Iterable[Tried]) -> tuple[Tried, ...]:
+    """The refused edits with the words, kind and target of an edit, which is not tried then."""
+    return tuple(each for each in tried if _same(edit, each.edit))
 
 
 def _same(one: Edit, other: Edit) -> bool:

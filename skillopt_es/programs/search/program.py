@@ -28,7 +28,7 @@ from skillopt_es.programs.search.groups import groups_to_ask
 from skillopt_es.programs.search.planner import drawn_batch, next_task, nobody_vouches_for, stop, untrusted_parts
 from skillopt_es.programs.search.pruning import prune, pruning_due, pruning_groups
 from skillopt_es.programs.search.results import screened
-from skillopt_es.programs.search.sample import judged_by
+from skillopt_es.programs.search.sample import judged_by, other_items
 from skillopt_es.programs.search.state import Search, SearchState, is_recalled, kept_edits, open_step
 from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.projections.fates import earned
@@ -290,6 +290,7 @@ SEARCH: Program[Search] = Program(
     doubts=untrusted_parts,
     gated_by=judged_by,
     at_gate=_at_gate,
+    contradicts=other_items,
     heeds=frozenset(get_args(Order)),
     words=Words(
         position=_position,

@@ -19,15 +19,18 @@ _HEADING = re.compile(
 )
 
 
-def refused_before(edit: Edit, tried: Iterable[Tried]) -> str:
+REFUSED_BEFORE = "it was refused before"
+
+
+def refused_before(edit: Edit, tried: Iterable[Tried]) -> tuple[Tried, ...]:
     """
-    Why an edit is not tried that does what a refused one did, wherever it stands; empty if none did.
+    The refused edits that did what an edit does, wherever it stands, so that it is not tried; none where it may be.
 
     One that only the gate refused, in company, may be given once more, and so may one for other tasks than before.
     """
     same = [each for each in tried if what_it_does(edit) == what_it_does(each.edit)]
     final = len(same) > 1 or any(each.alone and set(edit.claims) <= set(each.edit.claims) for each in same)
-    return "it was refused before" if final else ""
+    return tuple(same) if final else ()
 
 
 def refusal(edit: Edit, *, prompt: str, skill: str) -> str:

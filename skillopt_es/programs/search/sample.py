@@ -42,6 +42,18 @@ def _with_only(run: RunData, items: Collection[str]) -> RunData:
     return replace(run, started=replace(run.started, splits=splits))
 
 
+def other_items(state: SearchState, old: RunData, new: RunData) -> str:
+    """Why a fork cannot take another number of validation items from here on; empty where it can."""
+    had, wanted, whole = (len(each.selection_items) for each in (judged_at_first(old), judged_at_first(new), old))
+    begun = state.measured or BASELINE in state.rollouts
+    if had == wanted or state.program.widened or not begun:
+        return ""
+    met = f"the skills so far were measured on {{}} validation items, and verdicts would take {wanted}"
+    if had < whole:
+        return f"{met.format(f'{had} of {whole}')}; a fork may change that once the best skill has met all of them"
+    return f"{met.format(f'all {had}')}; `--set search.first_gates=0` goes on with all"
+
+
 def widening(state: SearchState, run: RunData) -> list[Evaluation]:
     """
     The best text and then the current one on the validation items that they have not met; nothing where all are asked.

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import evolve as replace
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.placing import aimed, in_place_of, only_new, put_in, rules_in
-from skillopt_es.programs.search.refusing import refusal, refused_before
-from skillopt_es.programs.search.state import Kept, Tried
+from skillopt_es.programs.search.refusing import REFUSED_BEFORE, refusal, refused_before
+from skillopt_es.programs.search.state import Kept, ReplyForm, Tried
 
 NOTHING_NEW = "it gives back what the skill says already, and nothing else"
 
@@ -38,35 +38,37 @@ class Asked:
     kept: tuple[Kept, ...]
     old: Kept | None
     told: Sequence[Tried]
+    form: ReplyForm
     prompt: str
     close_gaps: bool
 
 
 @frozen
 class Taken:
-    """The edits that are tried, and why each of the others is not, by its content."""
+    """The edits that are tried, and why each of the others is not, by its content; `before`: as what it was refused."""
 
     edits: tuple[Edit, ...]
     refused: Mapping[str, str]
+    before: Mapping[str, tuple[Tried, ...]] = field(factory=dict)
 
 
 def taken(given: Sequence[Edit], asked: Asked) -> Taken:
     """What of an answer's edits is tried: only what is new, rule by rule, and nothing that was refused already."""
-    edits, refused = list[Edit](), dict[str, str]()
+    edits, refused, before = list[Edit](), dict[str, str](), dict[str, tuple[Tried, ...]]()
     for edit in given:
         new = only_new(aimed(edit, asked.shown), asked.shown)
         if new is None:
             refused[edit.content] = NOTHING_NEW
             continue
         for change in _changes_of(new, asked):
-            again = refused_before(new, asked.told) if asked.old is not None else ""
-            why = again or refused_before(change[-1], asked.told)
-            why = why or refusal(change[-1], prompt=asked.prompt, skill=asked.skill.text)
+            again = refused_before(new, asked.told) if asked.old is not None else ()
+            again = again or refused_before(change[-1], asked.told)
+            why = REFUSED_BEFORE if again else refusal(change[-1], prompt=asked.prompt, skill=asked.skill.text)
             if why:
-                refused[change[-1].content] = why
+                refused[change[-1].content], before[change[-1].content] = why, again
             else:
                 edits += change
-    return Taken(tuple(edits), refused)
+    return Taken(tuple(edits), refused, before)
 
 
 def _changes_of(new: Edit, asked: Asked) -> Iterator[tuple[Edit, ...]]:

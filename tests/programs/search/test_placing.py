@@ -251,6 +251,7 @@ def asked(*, old: Kept | None = None, skill: SkillTree = RULES, shown: SkillTree
         kept=(ANJOU,),
         old=old,
         told=(Tried(step=1, edit=replace(PEARS, op="insert_after", target="# Rules", claims=("t1", "t2")), why="no"),),
+        form="json",
         prompt="",
         close_gaps=True,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from programs.search.test_search import agent, failed_in, of_type, searched
+from support.command import command
 
 import skillopt_es as so
 from skillopt_es.events.catalog import CandidateGated, EditsRanked, PatchProposed
@@ -56,6 +57,10 @@ def test_what_a_task_needs_is_not_taken_out(tmp_path: Path) -> None:
     told = "; ".join(event.reasoning for event in of_type(run, EditsRanked))
     assert "is of no use to " in told
     assert all(proposed[each.edit].target.startswith("RULE") for each in needed)
+    said = command("why-not", "search", "--dir", ".", "--last", "999", cwd=tmp_path).out.splitlines()
+    for each in needed:
+        at = next(number for number, line in enumerate(said) if each.edit in line.split())
+        assert said[at + 1].strip() == f"it is needed by {', '.join(each.broke)}"
 
 
 @pytest.mark.parametrize("off", [{"search.prune": False}])

@@ -49,17 +49,17 @@ def test_an_edit_is_given_a_second_chance_and_no_third() -> None:
     tried = Tried(step=1, edit=replace(OLD, claims=("t1", "t2")), why="no good")
     assert refused_before(replace(OLD, claims=("t2",)), [tried])
     other = replace(OLD, claims=("t2", "t3"))
-    assert refused_before(other, [tried]) == ""
+    assert not refused_before(other, [tried])
     assert refused_before(other, [tried, replace(tried, edit=other)])
     in_company = replace(tried, alone=False)
-    assert refused_before(tried.edit, [in_company]) == ""
+    assert not refused_before(tried.edit, [in_company])
     assert refused_before(tried.edit, [in_company, in_company])
 
 
 def test_earlier_versions_went_by_words_kind_and_target() -> None:
     tried = [Tried(step=1, edit=OLD, why="no good")]
-    assert "word for word" in refused_word_for_word(replace(OLD, content="- WRITE it as a,b!"), tried)
-    assert refused_word_for_word(replace(OLD, op="insert_after", target="# Rules"), tried) == ""
+    assert refused_word_for_word(replace(OLD, content="- WRITE it as a,b!"), tried) == tuple(tried)
+    assert not refused_word_for_word(replace(OLD, op="insert_after", target="# Rules"), tried)
 
 
 @pytest.mark.parametrize("content", ["- a rule\n~~~~ skill", "## Current skill\n- a rule", "# Failed trajectories (3)"])

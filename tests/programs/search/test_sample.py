@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 from attrs import evolve as replace
 from programs.search.test_search import KINDS, agent, of_type, searched, teacher
-from support.command import command
+from support.command import Done, command
 
 import skillopt_es as so
 from skillopt_es.engine.programs import fold
@@ -18,6 +20,7 @@ from skillopt_es.programs.search.sample import judged_by, widening
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.summary import summarize
 
+_BETWEEN = re.compile(r"\s{2,}")
 FEW = {"search.first_gates": 5}
 
 
@@ -49,6 +52,12 @@ def test_verdicts_take_few_items_until_a_step_has_earned_nothing(tmp_path: Path)
     assert state.best is not None
     assert state.best.score is not None
     assert state.best.score.measured == 12
+    step = Place(event.place).step
+    page = command("explain", "search", "step", str(step), "--dir", ".", cwd=tmp_path).out.splitlines()
+    [line] = [line for line in page if line.startswith("wider")]
+    assert line == page[-1]
+    met = f"skill {event.skill[:8]} met 7 more validation items; hard {event.score.hard:.4f} over 12 items now"
+    assert line.endswith(met)
 
 
 def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path: Path) -> None:
@@ -69,7 +78,7 @@ def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path:
     assert any(event.goes_on for event in selections(run))
     said = command("status", "search", "--dir", ".", cwd=tmp_path).out
     assert "initial 0.0000 over 5 of 12 items" in said
-    assert "best 0.6667 (chosen" in said
+    assert "current 0.6667, best 0.6667 over all 12 items, before that 0.8000 over 5 (chosen" in said
     shown = command("report", "search", "--dir", ".", cwd=tmp_path)
     assert shown.code == 0
     page = (tmp_path / "search" / "report.html").read_text()
@@ -103,6 +112,40 @@ def test_without_calls_for_it_the_score_stays_over_few_items(tmp_path: Path) -> 
     assert run.usage().usage.total.calls <= 40
 
 
+def test_whatever_tells_a_score_says_over_how_many_items_where_these_are_not_all(tmp_path: Path) -> None:
+    """In the same words; and of a score over all items nothing is said."""
+    few, whole = tmp_path / "few", tmp_path / "whole"
+    for folder, settings in ((few, {"budget.max_calls": 40}), (whole, {})):
+        folder.mkdir()
+        searched(folder, **FEW, **settings)
+        (folder / "search").rename(tmp_path / f"{folder.name}-run")
+
+    def said(*words: str) -> str:
+        return command(*words, "--dir", ".", cwd=tmp_path).out
+
+    words, part = "5 of 12 items", {"measured": 5, "of": 12}
+    rows = said("runs").splitlines()
+    assert "over" in rows[0].split()
+    assert [words in row for row in rows[1:]] == [row.startswith("few-run") for row in rows[1:]]
+    found = {each["run"]: each for each in json.loads(said("runs", "--json"))}
+    assert {name: found[name]["best"]["over_items"] for name in found} == {"few-run": part, "whole-run": None}
+    assert found["few-run"]["current"]["over_items"] == part
+    assert json.loads(said("status", "few-run", "--json"))["best"]["over_items"] == part
+    compared = {row[0]: row[1:] for row in map(_BETWEEN.split, said("compare", "few-run", "whole-run").splitlines())}
+    assert (compared["initial over"], compared["best over"]) == ([words, words], [words])
+    one, other = json.loads(said("compare", "few-run", "whole-run", "--json"))
+    assert (one["scores"]["best"]["over_items"], other["scores"]["best"]["over_items"]) == (part, None)
+    again = json.loads(said("resume", "few-run", "--json"))
+    assert (again["baseline"]["over_items"], again["best"]["over_items"]) == (part, part)
+    numbers = json.loads(said("report", "few-run", "--json"))
+    assert "The validation scores of initial, best and final are over 5 of 12 items." in numbers["said"]
+    assert {json.dumps(each["over_items"]) for each in numbers["scores"]} == {json.dumps(part)}
+    said("report", "few-run")
+    assert "are over 5 of 12 items." in (tmp_path / "few-run" / "report.html").read_text()
+    numbers = json.loads(said("report", "whole-run", "--json"))
+    assert "The validation score of initial is over 5 of 12 items." in numbers["said"]
+
+
 def test_a_text_that_nobody_has_measured_is_not_widened_before_it_is(tmp_path: Path) -> None:
     """A line that was struck leaves such a text; until it is measured there is nothing to go on from."""
     run = searched(tmp_path, **FEW, **{"budget.max_calls": 44})
@@ -124,6 +167,38 @@ def test_of_what_was_retracted_nothing_else_is_drawn_in_its_place(tmp_path: Path
     splits = replace(data.started.splits, val=tuple(item for item in data.started.splits.val if item not in gone))
     left = judged_by(state, replace(data, started=replace(data.started, splits=splits)))
     assert left.selection_items == first[2:]
+
+
+@pytest.mark.parametrize(
+    "change", ["search.first_gates=0", "search.first_gates=8", "search.version=3", "evaluation.min_items=9"]
+)
+def test_a_fork_takes_other_items_only_where_they_can_be_compared(tmp_path: Path, change: str) -> None:
+    """The current text has met five: a verdict over more would cost more and say no more. Later it has met all."""
+    run = searched(tmp_path, **FEW)
+
+    def forked(seq: int, name: str) -> Done:
+        words = ("search", "--until", "seq", str(seq), "--set", change, "--name", name, "--dir", ".")
+        return command("fork", *words, cwd=tmp_path)
+
+    first, *_ = run.events(["CandidateGated"])
+    [last] = run.events(["RunCompleted"])
+    refused = forked(first.seq, "refused")
+    assert refused.code == 2
+    assert "were measured on 5 of 12 validation items, and verdicts would take" in refused.err
+    assert "`--until seq 1` is the last moment before" in refused.err
+    assert forked(1, "early").code == 0
+    assert forked(last.seq - 1, "late").code == 0
+    assert command("replay", "late", "--check", "--dir", ".", cwd=tmp_path).code == 0
+
+
+def test_a_run_that_has_met_all_goes_on_with_all_under_the_newest_version(tmp_path: Path) -> None:
+    """The error says how."""
+    run = searched(tmp_path, **{"search.version": 3, "budget.max_calls": 90})
+    seq = next(each.seq for each in run.events(["CandidateGated"]))
+    newest = ("fork", "search", "--dir", ".", "--until", "seq", str(seq), "--set", "search.version=4")
+    few = command(*newest, "--set", "search.first_gates=5", "--name", "few", cwd=tmp_path)
+    assert "measured on all 12 validation items, and verdicts would take 5; `--set search.first_gates=0`" in few.err
+    assert command(*newest, "--set", "search.first_gates=0", "--name", "whole", cwd=tmp_path).code == 0
 
 
 def test_a_target_score_is_believed_of_all_items_only(tmp_path: Path) -> None:

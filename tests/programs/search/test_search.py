@@ -24,6 +24,7 @@ from skillopt_es.events.catalog import (
     EvidenceRetracted,
     MinibatchesPlanned,
     PatchProposed,
+    RunCompleted,
     StepSkipped,
     TrainingStopped,
 )
@@ -156,6 +157,19 @@ def test_it_ends_within_its_calls_and_is_complete(tmp_path: Path) -> None:
         [stopped] = of_type(run, TrainingStopped)
         assert (run.status, stopped.reason, stopped.limit) == ("completed", "budget", float(most))
         assert run.usage().usage.total.calls <= most
+
+
+def test_without_a_gate_it_does_not_pause_in_its_final_test(tmp_path: Path) -> None:
+    """The final text may not be the best one, and is tested, too."""
+    free = ("--set", "train.program=search", "--set", "evaluation.use_gate=false")
+    said = command("run", "--run", "free", *free, "--set", "budget.max_calls=300", cwd=tmp_path)
+    assert (said.code, "paused" in said.err) == (0, False)
+    run = so.open_run(tmp_path / "runs" / "free")
+    [completed] = of_type(run, RunCompleted)
+    assert completed.final != completed.best
+    assert "the calls that were left do not pay for it" in said.out
+    enough = command("run", "--run", "enough", *free, "--set", "budget.max_calls=380", cwd=tmp_path)
+    assert (enough.code, "test        initial" in enough.out) == (0, True)
 
 
 def test_it_ends_where_nothing_is_left_to_fix(tmp_path: Path) -> None:
@@ -373,6 +387,50 @@ def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     assert "alone it fixed nothing" in command("why-not", "search", "--dir", ".", cwd=tmp_path).out
 
 
+def test_of_an_edit_that_was_never_tried_nobody_says_that_it_fixed_nothing(tmp_path: Path) -> None:
+    """A step has only so many tries, and an edit that says what is there already has nothing to be tried."""
+
+    def talkative(request: so.ChatRequest) -> str:
+        kind = min(failed_in(request))
+        words = ("please", "always", "at last", "again", "now")
+        said = [f"RULE {kind} {kind[::-1]}", *(f"Be careful, {word}." for word in words)]
+        return json.dumps({"edits": [{"op": "append", "content": content} for content in said]})
+
+    run = searched(tmp_path, teach=talkative, **{"budget.max_calls": 80})
+    ranked = of_type(run, EditsRanked)
+    untried = [each.edit for event in ranked for each in event.credits if not each.tries]
+    assert untried
+    page = command("why-not", "search", "--dir", ".", "--last", "999", cwd=tmp_path).out.splitlines()
+    told = [page[at + 1].strip() for at, line in enumerate(page) if set(untried) & set(line.split())]
+    assert set(told) == {"it was never tried: its step had no tries left for it"}
+    assert len(told) == len(untried)
+    explained = command("explain", "search", "step", "1", "--dir", ".", cwd=tmp_path).out
+    assert f"dropped  {untried[0]}: never tried: its step had no tries left for it" in explained
+
+
+def test_an_answer_that_was_refused_before_is_told_with_the_step_and_the_reason(tmp_path: Path) -> None:
+    """As far as the log has them: an edit of the same step's first round, of an earlier step, or one that was taken."""
+
+    def stubborn(request: so.ChatRequest) -> str:
+        kinds = sorted(failed_in(request))
+        said = [f"RULE {kind} {kind[::-1]}" for kind in kinds if kind != "kind03"] or ["Think about kind03."]
+        return json.dumps({"edits": [{"op": "append", "content": content} for content in said[:1]]})
+
+    run = searched(tmp_path, teach=stubborn, **{"train.patience": 3})
+    again = [event for event in of_type(run, PatchProposed) if event.result == "unusable" and "before" in event.note]
+    assert again
+    rows = json.loads(command("why-not", "search", "--dir", ".", "--json", cwd=tmp_path).out)["not_taken"]
+    earlier = {row["id"]: row["earlier"] for row in rows if row["kind"] == "reply"}
+    page = command("why-not", "search", "--dir", ".", cwd=tmp_path).out
+    for event in again:
+        step = int(earlier[event.patch].partition(":")[0].removeprefix("step "))
+        assert step <= event.step
+        assert earlier[event.patch] == f"step {step}: alone it fixed nothing"
+        assert f"refused in {earlier[event.patch]}" in page
+        explained = command("explain", "search", "step", str(event.step), "--dir", ".", cwd=tmp_path).out
+        assert f"refused in {earlier[event.patch]}" in explained
+
+
 def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:
     """The end is planned by the limit that is in force."""
 
@@ -403,5 +461,5 @@ def test_what_ends_by_its_calls_is_shown_so(tmp_path: Path) -> None:
     assert "screened out: e1/s1/b0/failure-0#1" in command("why-not", "r", cwd=tmp_path).out
     assert re.search(r"screen, event \d+: \d+ of \d+ are kept", step)
     assert re.search(r"  kept +e5/s5/b0/pruning-0#1: of no use to train1$", step, re.MULTILINE)
-    assert re.search(r"  dropped +e5/s5/b0/anew-.: fixed nothing", step.replace("#1", ""))
+    assert re.search(r"  dropped +e5/s5/b0/anew-.: never tried: no change$", step.replace("#1", ""), re.MULTILINE)
     assert "it ended after step 8" in command("explain", "r", "step", "9", cwd=tmp_path).err

@@ -1,0 +1,63 @@
+"""Answers of which nothing was tried because it had been refused before: at which step, and why it was refused then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import cast
+
+from attrs import evolve
+
+from skillopt_es.engine.programs import fold_log
+from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.tasks import recorded_run
+from skillopt_es.events.catalog import PatchProposed
+from skillopt_es.events.errors import LogError
+from skillopt_es.events.journal import Journal
+from skillopt_es.programs.search.asking import asked_about, taken_from
+from skillopt_es.programs.search.refusing import REFUSED_BEFORE
+from skillopt_es.programs.search.state import Search, SearchState
+from skillopt_es.projections.not_taken import Refused
+from skillopt_es.projections.state import AnyState
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.runs.reading import Reading
+
+
+def with_earlier_refusals(found: Refused, reading: Reading) -> Refused:
+    """The same, with what was refused before it where an answer was left out for that."""
+    again = {row.id for row in found.rows if row.kind == "reply" and REFUSED_BEFORE in row.detail}
+    known = earlier_refusals(reading, again)
+    return evolve(found, rows=tuple(evolve(row, earlier=known.get(row.id, "")) for row in found.rows))
+
+
+def earlier_refusals(reading: Reading, patches: set[str]) -> Mapping[str, str]:
+    """By patch, the step at which the first edit of its answer had been refused and why; what the log has of that."""
+    if not patches:
+        return {}
+    proposed = reading.read(types=(PatchProposed.__name__,))
+    asked = [row for row in proposed if isinstance(row.event, PatchProposed) and row.event.patch in patches]
+    evidence, told = RecordedTexts(reading.log, Journal(reading.log.reader)), dict[str, str]()
+    state: AnyState | None = None
+    last = 0
+    with suppress(LogError):  # a text was erased, or the log can be read in part only
+        for row in asked:
+            state, _ = fold_log(reading.read(after=last, until=row.seq - 1), state)
+            last = row.seq - 1
+            assert isinstance(row.event, PatchProposed)
+            if isinstance(state.program, Search):
+                told[row.event.patch] = _refusals(cast("SearchState", state), row.event, reading, evidence)
+    return told
+
+
+def _refusals(state: SearchState, event: PatchProposed, reading: Reading, evidence: RecordedTexts) -> str:
+    step = state.program.step
+    group = next((each for each in step.groups if each.id == event.patch), None) if step is not None else None
+    if group is None or state.started is None or not event.calls:
+        return ""
+    run = recorded_run(state.started, reading.log.path.parent, state.overrides)
+    found = taken_from(evidence.exchange(event.calls[-1]).answer, group, asked_about(group, state, run, evidence), run)
+    if isinstance(found, Unusable):
+        return ""
+    _, taken = found
+    first = next(iter(taken.refused), "")
+    return "; ".join(f"step {each.step}: {each.why}" for each in taken.before.get(first, ()))
