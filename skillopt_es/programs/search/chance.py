@@ -8,10 +8,11 @@ and with an edit are more or less probable, if the edit changes the task and if 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from math import prod
+from math import exp, inf, log, prod
 
 from attrs import frozen
 
@@ -66,13 +67,24 @@ class Chances:
 
 def kinds_of_target(drawn: Iterable[Draws]) -> tuple[float, ...]:
     """How probable each kind of target is, given what tasks came to that were drawn more than once under one text."""
-    return _kinds(tuple(sorted((len(draws), _odd(draws)) for draws in drawn if len(draws) > 1)))
+    repeated = Counter((len(draws), _odd(draws)) for draws in drawn if len(draws) > 1)
+    return _kinds(tuple(sorted(repeated.items())))
 
 
 @lru_cache(maxsize=256)
-def _kinds(repeated: Sequence[tuple[int, int]]) -> tuple[float, ...]:
-    found = [_before_any_draw(*kind) * prod(_repeats(*kind, *each) for each in repeated) for kind in _KINDS]
+def _kinds(repeated: Sequence[tuple[tuple[int, int], int]]) -> tuple[float, ...]:
+    # by logarithms: the product of a thousand chances is too small for a number
+    logs = [
+        log(_before_any_draw(*kind)) + sum(times * _log(_repeats(*kind, *draws)) for draws, times in repeated)
+        for kind in _KINDS
+    ]
+    most = max(logs)
+    found = [exp(each - most) for each in logs]
     return tuple(probable / sum(found) for probable in found)
+
+
+def _log(chance: float) -> float:
+    return log(chance) if chance else -inf
 
 
 def _before_any_draw(coins: float, slips: float) -> float:

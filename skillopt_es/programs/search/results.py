@@ -115,7 +115,8 @@ def _kinds_of_target(state: SearchState, run: RunData) -> tuple[float, ...]:
     """How probable each kind of target is by all draws so far; empty where that is not asked."""
     if run.config.search.version < 4 or not run.config.search.draw_again:
         return ()
-    return kinds_of_target(_values(each, run) for texts in state.program.drawn.values() for each in texts)
+    texts = (each for texts in state.program.drawn.values() for each in texts)
+    return kinds_of_target(_values(each, run) for each in texts if len(each.outcomes) > 1)
 
 
 def _values(drawn: Drawn, run: RunData) -> tuple[float, ...]:

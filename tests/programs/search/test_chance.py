@@ -104,6 +104,13 @@ def test_luck_is_a_probability_whatever_was_drawn(
     assert sum(kinds_of_target(known)) == pytest.approx(1.0)
 
 
+def test_thousands_of_draws_are_not_too_many() -> None:
+    """Their product is a chance that no number can hold."""
+    known = [STAYS] * 5000 + [TURNS] * 1000
+    assert sum(kinds_of_target(known)) == pytest.approx(1.0)
+    assert 0.0 < luck(known=known, before=(0.0,) * 200, after=(1.0,) * 200) < 0.1
+
+
 @given(known=st.lists(DRAWS, max_size=8), order=st.randoms(use_true_random=False))
 def test_what_the_target_is_like_does_not_go_by_the_order_of_tasks(known: list[Draws], order: Random) -> None:
     """Nor does equal evidence ever give other logs."""
