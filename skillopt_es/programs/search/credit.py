@@ -19,7 +19,7 @@ MUCH_NEARER = 0.2
 _ROUNDING = 1e-9
 _LUCK, _NO_LUCK = 1.0, 2.0  # before anything was drawn again: what turned did so by luck once in three times
 _MOST = 0.95
-_DOUBTFUL = 0.4  # how probable luck may be of one task, before further draws of it are given up
+_DOUBTFUL = 0.6  # how probable luck may be of one task, before further draws are given up; an even chance is not
 _DRAWS_OF_A_COIN = 2  # until it falls otherwise, in the middle
 
 
