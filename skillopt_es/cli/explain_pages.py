@@ -111,7 +111,7 @@ def _analysts(chain: Chain, earlier: Mapping[str, str]) -> Iterator[str]:
         reply = event.note if event.result in ("unusable", "failed") else short(event.reasoning)
         yield f"  {name}  event {made.seq}: {event.result}{f'; {reply}' if reply else ''}"
         if earlier.get(name):
-            yield f"        refused in {earlier[name]}"
+            yield f"        left out: an edit that was refused in {earlier[name]}"
         yield from _listed(chain, made, whole=name in whole)
 
 
@@ -374,7 +374,8 @@ def unknown_words(steps: Sequence[int]) -> str:
 def use_lines(use: Use) -> Iterator[str]:
     """What one analyst made of the item's trajectory."""
     event = use.patch.event
-    yield f"  {event.patch}, event {use.patch.seq}, as a {event.kind}: {event.result}"
+    as_what = "an example" if event.kind == "examples" else f"a {event.kind}"
+    yield f"  {event.patch}, event {use.patch.seq}, as {as_what}: {event.result}"
     for proposal, fates in use.proposals:
         yield f"    {proposal.id}: {proposal_words(proposal)}"
         yield from (f"      {fate_words(fate)}" for fate in fates)

@@ -28,6 +28,7 @@ from skillopt_es.events.values import (
     UNREADABLE,
     Batch,
     CallRef,
+    Failed,
     Json,
     Measured,
     Outcome,
@@ -116,7 +117,8 @@ class Evaluation:
 
     Where it is to be told how `near` wrong answers came to right ones, each result says it.
     `draw` counts tries of the whole list. The `carried` items are not tried: they would see what they saw under another
-    skill, so they have the results that are `carried_from` that one.
+    skill, so they have the results that are `carried_from` that one. One that decides `by_item`, by no mean, goes on
+    without a few items that fail for a reason of their own.
     """
 
     place: Place = field(converter=Place)
@@ -129,6 +131,7 @@ class Evaluation:
     stopped: bool = False
     carried: tuple[str, ...] = ()
     carried_from: str = ""
+    by_item: bool = False
     near: bool = False
 
 
@@ -354,7 +357,8 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
     # A mean over nothing would be 0, and a 0 decides; where an evaluation was stopped its bound stands without any.
     nothing = measured == 0 and not not_run
-    if nothing or len(outcomes) - measured > most * len(evaluation.items):
+    too_many = nothing or len(outcomes) - measured > most * len(evaluation.items)
+    if too_many and not (evaluation.by_item and _few_fail_by_themselves(rows)):
         return _unmeasured_pause(evaluation, rows, total)
     silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
     # One silent item is no sign of an outage.
@@ -384,10 +388,18 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     )
 
 
+_FEW = 3  # more are rather a sign of something that is broken
+_OF_THE_ITEM = frozenset({"data", "grader", "invalid_reply", "truncated", "worker", UNREADABLE})
 ASKED_ANEW = (
     "look at what the judge replied; each resume asks it anew about these items, and with `--set "
     "rollout.max_failed_share=N` a run goes on where a larger share of them has no grade"
 )
+
+
+def _few_fail_by_themselves(rows: Mapping[str, RolloutCompleted]) -> bool:
+    """Whether few items could not be measured, for reasons of their own, which the next resume would meet as well."""
+    failed = [row.outcome for row in rows.values() if isinstance(row.outcome, Failed)]
+    return len(failed) <= _FEW and all(outcome.kind in _OF_THE_ITEM for outcome in failed)
 
 
 def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutCompleted], total: Score) -> RunPaused:

@@ -164,7 +164,7 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
         [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
     )
     if found.items:  # too few to be worth an early end
-        return measure(state, [_in_part(each, found.items) for each in (*candidate, *current)])
+        return measure(state, [_in_part(state, each, found.items) for each in (*candidate, *current)])
     whole = state.steering.by_hand.get(contest.candidate.hash) == "take"  # a text that is taken has a score
     if whole or run.config.evaluation.early_stop == "off":
         return measure(state, [*candidate, *current])
@@ -177,14 +177,16 @@ def _comparing_task(state: AnyState, run: RunData, contest: Contest, wanted: Mor
     draw = max(wanted.candidate, wanted.current)
     missing = [selection(run, place, skill, draw=draw) for place, skill in undrawn(state, run, contest, draw)]
     if wanted.items:
-        missing = [_in_part(each, wanted.items) for each in missing]
+        missing = [_in_part(state, each, wanted.items) for each in missing]
     return measure(state, missing) or comparing_task(state, run, contest, draw)
 
 
-def _in_part(evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:
-    """A further draw of these items; the others count as they did in the text's first one."""
-    carried = tuple(item for item in evaluation.items if item not in items)
-    return evolve(evaluation, carried=carried, carried_from=evaluation.skill.hash)
+def _in_part(state: AnyState, evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:
+    """A further draw of these items; the others count as in the first one, if that measured them."""
+    known = state.measured[evaluation.skill.hash].items
+    carried = tuple(item for item in evaluation.items if item in known and item not in items)
+    asked = tuple(item for item in evaluation.items if item in known or item in items)
+    return evolve(evaluation, items=asked, carried=carried, carried_from=evaluation.skill.hash)
 
 
 def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import product
 from math import exp, inf, log, prod
 
+from attrs import evolve as replace
 from attrs import frozen
 
 Draws = tuple[float, ...]
@@ -52,8 +53,8 @@ class Chances:
     def luck(self, results: Mapping[str, tuple[Draws, Draws]]) -> float:
         """How probable it is that an edit does nothing for tasks with these draws without it and with it."""
         tasks = [
-            _likelihoods(self.histories.get(item, History(own=(without,))), without[0], with_it)
-            for item, (without, with_it) in results.items()
+            _scaled(_likelihoods(self._known(item, without), without[0], new))
+            for item, (without, new) in results.items()
         ]
         useful = nothing = 0.0
         for kind, probable in enumerate(self.kinds):
@@ -63,6 +64,17 @@ class Chances:
             )
         nothing, useful = (1 - _USEFUL) * nothing, _USEFUL * useful
         return nothing / (nothing + useful) if nothing + useful else 1.0
+
+    def _known(self, item: str, without: Draws) -> History:
+        """A task's history; one without any draw under a current text has at least those that it was shown with."""
+        history = self.histories.get(item, History())
+        return history if history.own else replace(history, own=(without,))
+
+
+def _scaled(task: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    """The same likelihoods of the kinds beside each other; many small ones make no number that is too small."""
+    most = max(max(pair) for pair in task) or 1.0
+    return tuple((new / most, same / most) for new, same in task)
 
 
 def kinds_of_target(drawn: Iterable[Draws]) -> tuple[float, ...]:

@@ -25,10 +25,15 @@ _DRAWS_OF_A_COIN = 2  # until it falls otherwise, in the middle
 
 @frozen(kw_only=True)
 class Results:
-    """What one task came to, draw by draw, under the current text and under another; the first draws have turned."""
+    """
+    What one task came to, draw by draw, under the current text and under another; the first draws have turned.
+
+    One that was `solved` passed the first time under the current text.
+    """
 
     before: tuple[float, ...]
     after: tuple[float, ...]
+    solved: bool = False
 
     @property
     def gain(self) -> float:
@@ -123,6 +128,11 @@ class Screened:
         return tuple(item for item, each in self.results.items() if each.gain > _ROUNDING and self._stays(item))
 
     @property
+    def fixed_once(self) -> tuple[str, ...]:
+        """The tasks whose first draw came out better, whether or not by luck."""
+        return tuple(item for item, each in self.results.items() if each.gain > _ROUNDING)
+
+    @property
     def worse(self) -> tuple[str, ...]:
         """The tasks that came out worse, and not by luck."""
         return tuple(item for item, each in self.results.items() if each.gain < -_ROUNDING and self._stays(item))
@@ -166,9 +176,7 @@ class Screened:
     def _to_fix(self) -> tuple[str, ...]:
         """The tasks that came out better, or as badly as before."""
         return tuple(
-            item
-            for item, each in self.results.items()
-            if each.gain > _ROUNDING or (not each.turned and each.before[0] < 1 - _ROUNDING)
+            item for item, each in self.results.items() if each.gain > _ROUNDING or not (each.turned or each.solved)
         )
 
     def _drawn(self, items: Iterable[str]) -> Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]:

@@ -116,16 +116,20 @@ def _repeated(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
 
 def _drawing(program: Search, step: OpenStep, rows: Mapping[str, RolloutCompleted]) -> Search:
     """The draws of training tasks, each with the text that it was made under."""
-    batch, drawn = step.place.in_batch(0), dict(program.drawn)
+    batch, drawn, repeated = step.place.in_batch(0), dict(program.drawn), dict(program.repeated)
     own = {batch, *(batch.drawn(tries.draw) for tries in step.tries if tries.place == batch)}
     tried = {Place(tries.place).drawn(tries.draw) for tries in step.tries}
+    failed = dict(program.failed)
     for item, row in rows.items():
+        failed[item] = 0 if isinstance(row.outcome, Measured) else failed.get(item, 0) + 1
         if isinstance(row.outcome, Measured) and Place(row.place) in own | tried:
             before = drawn.get(item, ())
             same = next((each for each in before if each.text == row.skill), Drawn(text=row.skill, own=False))
             now = replace(same, own=same.own or Place(row.place) in own, outcomes=(*same.outcomes, row.outcome))
             drawn[item] = (*(each for each in before if each is not same), now)
-    return replace(program, drawn=drawn)
+            if same.outcomes:
+                repeated[item, row.skill] = now.outcomes
+    return replace(program, drawn=drawn, repeated=repeated, failed={item: n for item, n in failed.items() if n})
 
 
 def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
@@ -193,7 +197,8 @@ def ranked(state: SearchState, event: EditsRanked) -> SearchState:
     ]
     for edit in dropped:
         credit = given.get(edit.id, Credit(edit=edit.id))
-        state = _remembered(state, [edit], why_dropped(credit.fixed, credit.broke, version))
+        perhaps = version > 3 and bool(credit.fixed) and not credit.broke  # it may be given once more
+        state = _remembered(state, [edit], why_dropped(credit.fixed, credit.broke, version), alone=not perhaps)
     return _with(state, replace(state.program, step=replace(step, ranked=event)))
 
 
@@ -333,6 +338,7 @@ def retracted(state: SearchState, event: EvidenceRetracted) -> SearchState:
         known={item: found for item, found in program.known.items() if item not in event.items},
         at={item: place for item, place in program.at.items() if item not in event.items},
         drawn={item: found for item, found in program.drawn.items() if item not in event.items},
+        repeated={at: found for at, found in program.repeated.items() if at[0] not in event.items},
         # In their order and number: open questions name kept edits by it.
         kept=tuple(replace(each, items=without_items(each.items, event.items)) for each in program.kept),
         saved=tuple(each for each in program.saved if without_items(each.items, event.items) == each.items),

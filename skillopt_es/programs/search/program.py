@@ -137,9 +137,10 @@ def _told(credit: Credit, found: Screened) -> str:
 
 
 def _credit(name: str, found: Screened) -> Credit:
+    """What an edit has earned; of one that is dropped, also what may have been luck."""
     return Credit(
         edit=name,
-        fixed=found.better,
+        fixed=found.better if found.won or found.chances is None else found.fixed_once,
         broke=found.worse,
         varied=found.varied,
         again=found.again,

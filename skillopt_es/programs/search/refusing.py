@@ -26,7 +26,8 @@ def refused_before(edit: Edit, tried: Iterable[Tried]) -> tuple[Tried, ...]:
     """
     The refused edits that did what an edit does, wherever it stands, so that it is not tried; none where it may be.
 
-    One that only the gate refused, in company, may be given once more, and so may one for other tasks than before.
+    One that only the gate refused, in company, may be given once more, and so may one that has fixed a task, perhaps by
+    luck, and one for other tasks than before.
     """
     same = [each for each in tried if what_it_does(edit) == what_it_does(each.edit)]
     final = len(same) > 1 or any(each.alone and set(edit.claims) <= set(each.edit.claims) for each in same)

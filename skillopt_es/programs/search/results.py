@@ -6,7 +6,7 @@ Pure functions of the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from skillopt_es.engine.rollout import RecordedTexts, unpacked
 from skillopt_es.engine.tasks import RunData
@@ -15,7 +15,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree
 from skillopt_es.programs.search.chance import Chances, History, kinds_of_target
 from skillopt_es.programs.search.credit import Results, Screened, share_of_luck
-from skillopt_es.programs.search.state import PRUNING, Drawn, SearchState, open_step, replaced_by
+from skillopt_es.programs.search.state import PRUNING, SearchState, open_step, replaced_by
 from skillopt_es.programs.search.steps import OpenStep
 from skillopt_es.projections.state import never_varies
 from skillopt_es.skill.edits import apply_edits
@@ -105,8 +105,8 @@ def _history(state: SearchState, run: RunData, item: str, *, without: str, until
     last = next((at for at, each in enumerate(own, 1) if each.text == until), len(own))
     own = own[:last]
     return History(
-        own=tuple(_values(each, run) for each in own),
-        others=tuple(_values(each, run) for each in texts if each not in own),
+        own=tuple(_values(each.outcomes, run) for each in own),
+        others=tuple(_values(each.outcomes, run) for each in texts if each not in own),
         failing=_failing(state, run, own[0].text if own else ""),
     )
 
@@ -115,12 +115,11 @@ def _kinds_of_target(state: SearchState, run: RunData) -> tuple[float, ...]:
     """How probable each kind of target is by all draws so far; empty where that is not asked."""
     if run.config.search.version < 4 or not run.config.search.draw_again:
         return ()
-    texts = (each for texts in state.program.drawn.values() for each in texts)
-    return kinds_of_target(_values(each, run) for each in texts if len(each.outcomes) > 1)
+    return kinds_of_target(_values(each, run) for each in state.program.repeated.values())
 
 
-def _values(drawn: Drawn, run: RunData) -> tuple[float, ...]:
-    return tuple(run.worth(outcome.hard, outcome.soft) for outcome in drawn.outcomes)
+def _values(outcomes: Sequence[Measured], run: RunData) -> tuple[float, ...]:
+    return tuple(run.worth(outcome.hard, outcome.soft) for outcome in outcomes)
 
 
 def _failing(state: SearchState, run: RunData, text: str) -> float:
@@ -160,11 +159,12 @@ def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]
     without = _drawn(state, run, at)
     found = {}
     for item, after in _drawn(state, run, step.screen(index)).items():
-        before = without.get(item, [])
-        if item not in rows_at(state, at) and item in known:
+        before, first = without.get(item, []), rows_at(state, at).get(item)
+        if first is None and item in known:
             before = [run.worth(known[item].hard, known[item].soft), *before]
         if before:
-            found[item] = Results(before=tuple(before), after=tuple(after))
+            was_solved = passed(first, run) if measured(first) else solved(state, run, item)
+            found[item] = Results(before=tuple(before), after=tuple(after), solved=was_solved)
     return found
 
 

@@ -35,7 +35,8 @@ class Tried:
     """
     An edit that is not in the skill, at which step it was refused, and why; `types` are those of its tasks.
 
-    It was refused `alone`, or by the gate in company, where another one may have been to blame.
+    It was refused `alone`, or by the gate in company, where another one may have been to blame; what has fixed a task
+    alone, perhaps by luck, counts as the latter.
     """
 
     step: int
@@ -89,7 +90,8 @@ class Search:
     `known` is each training item's last result on the way to the current skill, `under` the hash of the text that it is
     from, and `at` where it is recorded; `shown` is how many batches had it. `again` counts tasks that were tried under
     the same text once more, in a batch or for an edit's credit, `varied` how often one came out otherwise; `fickle` are
-    those tasks. `drawn` is all that each task came to, text by text.
+    those tasks. `drawn` is all that each task came to, text by text, and `repeated`, by task and text, what was
+    drawn there more than once; `failed` is how often in a row a task could not be measured.
 
     `widened` says that verdicts take all validation items now, not some of them.
 
@@ -120,6 +122,8 @@ class Search:
     varied: int = 0
     fickle: frozenset[str] = frozenset()
     drawn: Mapping[str, tuple[Drawn, ...]] = field(factory=dict)
+    repeated: Mapping[tuple[str, str], tuple[Measured, ...]] = field(factory=dict)
+    failed: Mapping[str, int] = field(factory=dict)
     tries: int = 0
     calls: int = 0
     questions: int = 0

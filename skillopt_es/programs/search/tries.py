@@ -50,6 +50,7 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
             seed=draw_seed(run.config.train.seed, tries.draw),
             draw=tries.draw,
             near=step.version > 3,
+            by_item=step.version > 3,
         )
         for tries in step.tries
     ]
@@ -141,8 +142,10 @@ def _tries_without(state: SearchState, run: RunData) -> tuple[Tries, ...]:
         return ()
     step = open_step(state)
     now, wanted = step.place.in_batch(0), dict[Place, dict[str, None]]()
-    for index, found in screened(state, run).items():
-        alone, lucky = step.screen(index), may_vary(state, run)
+    found_by = {index: found for index, found in screened(state, run).items() if found.worse}
+    lucky = bool(found_by) and may_vary(state, run)
+    for index, found in found_by.items():
+        alone = step.screen(index)
         doubts: list[tuple[Place, str]] = []
         for item in found.worse:
             if not known_without(state, item):

@@ -24,10 +24,13 @@ from skillopt_es.events.catalog import (
     EvidenceRetracted,
     MinibatchesPlanned,
     PatchProposed,
+    RolloutCompleted,
     RunCompleted,
+    SkillScored,
     StepSkipped,
     TrainingStopped,
 )
+from skillopt_es.events.values import Failed
 from skillopt_es.programs.search.folding import retracted
 
 KINDS = [f"kind{number:02d}" for number in range(12)]
@@ -463,3 +466,23 @@ def test_what_ends_by_its_calls_is_shown_so(tmp_path: Path) -> None:
     assert re.search(r"  kept +e5/s5/b0/pruning-0#1: of no use to train1$", step, re.MULTILINE)
     assert re.search(r"  dropped +e5/s5/b0/anew-.: never tried: no change$", step.replace("#1", ""), re.MULTILINE)
     assert "it ended after step 8" in command("explain", "r", "step", "9", cwd=tmp_path).err
+
+
+def test_a_task_that_fails_for_good_does_not_stop_it(tmp_path: Path) -> None:
+    """It is tried alone now and then, and nothing could ever be measured there; the next resume would meet it again."""
+    calls = 0
+
+    def blocked(request: so.ChatRequest) -> str:
+        nonlocal calls
+        calls += 1
+        if calls > 40 and request.messages[-1].content.split()[-1] in ("wr1", "wr2", "wr3"):
+            raise ValueError("the filter blocks it")
+        return agent(request)
+
+    run = searched(tmp_path, agent=blocked, **{"rollout.max_failed_share_train": 0.9})
+    assert run.status == "completed"
+    tried = [event for event in of_type(run, RolloutCompleted) if isinstance(event.outcome, Failed)]
+    scored = [event for event in of_type(run, SkillScored) if event.score.measured == 0]
+    assert {event.outcome.kind for event in tried if isinstance(event.outcome, Failed)} == {"invalid_reply"}
+    assert scored
+    assert len(rules_in(run.skill("best").text)) > 6
