@@ -63,6 +63,8 @@ def _with(state: SearchState, program: Search) -> SearchState:
 def planned(state: SearchState, event: EpochPlanned) -> SearchState:
     """A step begins with its batch."""
     [batch] = event.batches
+    place = Place.of_step(event.epoch, event.epoch).in_batch(0)
+    batch = replace(batch, items=without_items(batch.items, state.program.barred.get(place, ())))
     shown = {**state.program.shown, **{item: state.program.shown.get(item, 0) + 1 for item in batch.items}}
     step = OpenStep(number=event.epoch, batch=batch, version=decides_by(state))
     return _with(state, replace(state.program, step=step, shown=shown))
@@ -332,9 +334,13 @@ def retracted(state: SearchState, event: EvidenceRetracted) -> SearchState:
     program, step = state.program, state.program.step
     if step is not None and event.place in ("", step.place.in_batch(0)):
         step = replace(step, batch=replace(step.batch, items=without_items(step.batch.items, event.items)))
+    barred = dict(program.barred)
+    if event.place and decides_by(state) > 3:  # a fork begins before the step that tried it
+        barred[event.place] = (*barred.get(event.place, ()), *event.items)
     program = replace(
         program,
         step=step,
+        barred=barred,
         known={item: found for item, found in program.known.items() if item not in event.items},
         at={item: place for item, place in program.at.items() if item not in event.items},
         drawn={item: found for item, found in program.drawn.items() if item not in event.items},

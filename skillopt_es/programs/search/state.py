@@ -91,7 +91,8 @@ class Search:
     from, and `at` where it is recorded; `shown` is how many batches had it. `again` counts tasks that were tried under
     the same text once more, in a batch or for an edit's credit, `varied` how often one came out otherwise; `fickle` are
     those tasks. `drawn` is all that each task came to, text by text, and `repeated`, by task and text, what was
-    drawn there more than once; `failed` is how often in a row a task could not be measured.
+    drawn there more than once; `failed` is how often in a row a task could not be measured. What came of tasks at some
+    places is no evidence: there they are `barred`.
 
     `widened` says that verdicts take all validation items now, not some of them.
 
@@ -124,6 +125,7 @@ class Search:
     drawn: Mapping[str, tuple[Drawn, ...]] = field(factory=dict)
     repeated: Mapping[tuple[str, str], tuple[Measured, ...]] = field(factory=dict)
     failed: Mapping[str, int] = field(factory=dict)
+    barred: Mapping[str, tuple[str, ...]] = field(factory=dict)
     tries: int = 0
     calls: int = 0
     questions: int = 0

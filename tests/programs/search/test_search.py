@@ -486,3 +486,26 @@ def test_a_task_that_fails_for_good_does_not_stop_it(tmp_path: Path) -> None:
     assert {event.outcome.kind for event in tried if isinstance(event.outcome, Failed)} == {"invalid_reply"}
     assert scored
     assert len(rules_in(run.skill("best").text)) > 6
+
+
+def test_a_result_that_was_retracted_is_not_made_again(tmp_path: Path) -> None:
+    """The fork begins before the step that had it, and leaves it out there; elsewhere its task may be tried."""
+    run = searched(tmp_path, **{"budget.max_calls": 120})
+    bad = next(each for each in run.events(["RolloutCompleted"]) if each.event.place == "e2/s2/b0")
+    words = (
+        "retract",
+        "search",
+        "--trajectory",
+        str(bad.seq),
+        "--apply",
+        "--reason",
+        "a broken tool",
+        "--name",
+        "again",
+    )
+    assert command(*words, "--dir", ".", cwd=tmp_path).code == 0
+    again = so.resume(tmp_path / "again", target=agent, optimizer=teacher(claims=True), grader=grader)
+    tried = of_type(again, RolloutCompleted)
+    assert again.status == "completed"
+    assert [event.place for event in tried if event.item == bad.event.item] != []
+    assert not [event for event in tried if (event.place, event.item) == ("e2/s2/b0", bad.event.item)]
