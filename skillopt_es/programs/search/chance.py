@@ -28,6 +28,7 @@ _USEFUL = 0.5  # how probable it is, before any try, that an edit fixes what it 
 _FIXES = 0.7  # of the tasks that it is for, where it does
 _FIXED, _BROKEN = 0.1, 0.03  # how often a task is fixed, or broken, from one text of the run to the next
 _SURELY = 0.98
+_MANY_SLIPS = 0.05
 
 
 @frozen
@@ -49,6 +50,12 @@ class Chances:
 
     kinds: tuple[float, ...]
     histories: Mapping[str, History]
+
+    @property
+    def doubtful(self) -> float:
+        """How probable luck may be of one task before its draws are given up; where calls slip, right edits do, too."""
+        slips = sum(probable * slips for probable, (_, slips) in zip(self.kinds, _KINDS, strict=True))
+        return 0.6 if slips >= _MANY_SLIPS else 0.4
 
     def luck(self, results: Mapping[str, tuple[Draws, Draws]]) -> float:
         """How probable it is that an edit does nothing for tasks with these draws without it and with it."""

@@ -19,7 +19,6 @@ MUCH_NEARER = 0.2
 _ROUNDING = 1e-9
 _LUCK, _NO_LUCK = 1.0, 2.0  # before anything was drawn again: what turned did so by luck once in three times
 _MOST = 0.95
-_DOUBTFUL = 0.6  # how probable luck may be of one task, before further draws are given up; an even chance is not
 _DRAWS_OF_A_COIN = 2  # until it falls otherwise, in the middle
 
 
@@ -184,7 +183,7 @@ class Screened:
 
     def _stays(self, item: str) -> bool:
         if self.chances is not None and self.results[item].gain > 0:
-            return self.chances.luck(self._drawn([item])) < _DOUBTFUL
+            return self.chances.luck(self._drawn([item])) < self.chances.doubtful
         share = _MOST if self.share and item in self.fickle else self.share
         return luck(share, self.results[item].evidence) < 0.5
 
