@@ -279,6 +279,20 @@ def test_a_draw_of_what_turned_is_of_these_items_alone(run_of: RunOf) -> None:
     assert (task.evaluation.carried, task.evaluation.carried_from) == (("v2",), CANDIDATE.hash)
 
 
+def test_what_the_first_draw_could_not_measure_is_no_part_of_a_further_one(run_of: RunOf) -> None:
+    """There is nothing to carry for it, nor has it turned."""
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=lasting", "evaluation.gate_draws=3", *WAVES)
+    state = state_of({"current": measured("0011"), "candidate": measured("11-0", place="e1/s2/gate", unmeasured=1)})
+    state = evolve(state, started=run.started)
+    wanted = [("e1/s2/gate/d2", item) for item in ("v0", "v1", "v3")]
+    drawn = draw_task(state, run, CONTEST)
+    assert [(place, item) for place, item, _, _ in units(drawn)][:3] == wanted
+    done = {f"e1/s2/{at}/d2": rows(dict.fromkeys(("v0", "v1", "v3"), "1"), at) for at in ("gate", "current")}
+    task = draw_task(evolve(state, rollouts=done), run, CONTEST)
+    assert isinstance(task, AddUp)
+    assert (task.evaluation.items, task.evaluation.carried) == (("v0", "v1", "v3"), ())
+
+
 def test_a_draw_of_what_turned_is_none_by_a_rule_that_draws_all(run_of: RunOf) -> None:
     """What was not drawn again would count twice."""
     run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=confirm")
