@@ -1,5 +1,6 @@
 """Chance: how probable it is that an edit does nothing, by what its tasks came to and by how the target answers."""
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -152,10 +153,12 @@ def _screened(known: list[Draws], before: Draws, after: Draws) -> Screened:
 
 def test_all_draws_of_a_run_are_remembered_by_the_text_that_they_were_made_under(tmp_path: Path) -> None:
     """Those of the current texts apart from those that were only tried."""
-    tossed = Random(5)
+    asked = Counter[tuple[str, str]]()
 
     def slipping(request: so.ChatRequest) -> str:
-        return agent(request) if tossed.random() < 0.8 else "never"
+        said = request.messages[0].content, request.messages[-1].content
+        asked[said] += 1
+        return "never" if Random(f"{said} {asked[said]}").random() < 0.2 else agent(request)
 
     run = searched(tmp_path, agent=slipping, **{"budget.max_calls": 150})
     program = fold(each.event for each in run.events()).program

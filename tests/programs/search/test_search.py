@@ -470,12 +470,10 @@ def test_what_ends_by_its_calls_is_shown_so(tmp_path: Path) -> None:
 
 def test_a_task_that_fails_for_good_does_not_stop_it(tmp_path: Path) -> None:
     """It is tried alone now and then, and nothing could ever be measured there; the next resume would meet it again."""
-    calls = 0
 
     def blocked(request: so.ChatRequest) -> str:
-        nonlocal calls
-        calls += 1
-        if calls > 40 and request.messages[-1].content.split()[-1] in ("wr1", "wr2", "wr3"):
+        word = request.messages[-1].content.split()[-1]
+        if word in ("wr1", "wr2", "wr3") and len(rules_in(request.messages[0].content)) > 3:
             raise ValueError("the filter blocks it")
         return agent(request)
 
