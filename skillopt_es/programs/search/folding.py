@@ -78,7 +78,7 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     last = state.current is not None and event.skill == state.current.skill.hash  # the best one comes before it
     program = replace(program, widened=program.widened or (last and is_wider(event.place)))
     if program.step is not None:
-        program = _drawing(program, program.step, rows)
+        program = _drawing(program, program.step, Place(event.place), rows)
     if program.step is not None and event.place == program.step.place.in_batch(0):
         program = _knowing(_repeated(program, rows), rows)
     elif program.step is not None and decides_by(state) > 1:
@@ -116,22 +116,25 @@ def _repeated(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
     )
 
 
-def _drawing(program: Search, step: OpenStep, rows: Mapping[str, RolloutCompleted]) -> Search:
-    """The draws of training tasks, each with the text that it was made under."""
-    batch, drawn, repeated = step.place.in_batch(0), dict(program.drawn), dict(program.repeated)
-    own = {batch, *(batch.drawn(tries.draw) for tries in step.tries if tries.place == batch)}
-    tried = {Place(tries.place).drawn(tries.draw) for tries in step.tries}
-    failed = dict(program.failed)
+def _drawing(program: Search, step: OpenStep, place: Place, rows: Mapping[str, RolloutCompleted]) -> Search:
+    """The draws of training tasks, each with the text that it was made under, and how often none could be measured."""
+    batch = step.place.in_batch(0)
+    own = place == batch or any(tries.place == batch and batch.drawn(tries.draw) == place for tries in step.tries)
+    if not own and not any(Place(tries.place).drawn(tries.draw) == place for tries in step.tries):
+        return program
+    drawn, repeated, failed = dict(program.drawn), dict(program.repeated), dict(program.failed)
     for item, row in rows.items():
-        failed[item] = 0 if isinstance(row.outcome, Measured) else failed.get(item, 0) + 1
-        if isinstance(row.outcome, Measured) and Place(row.place) in own | tried:
-            before = drawn.get(item, ())
-            same = next((each for each in before if each.text == row.skill), Drawn(text=row.skill, own=False))
-            now = replace(same, own=same.own or Place(row.place) in own, outcomes=(*same.outcomes, row.outcome))
-            drawn[item] = (*(each for each in before if each is not same), now)
-            if same.outcomes:
-                repeated[item, row.skill] = now.outcomes
-    return replace(program, drawn=drawn, repeated=repeated, failed={item: n for item, n in failed.items() if n})
+        if not isinstance(row.outcome, Measured):
+            failed[item] = failed.get(item, 0) + 1
+            continue
+        failed.pop(item, None)
+        before = drawn.get(item, ())
+        same = next((each for each in before if each.text == row.skill), Drawn(text=row.skill, own=False))
+        now = replace(same, own=same.own or own, outcomes=(*same.outcomes, row.outcome))
+        drawn[item] = (*(each for each in before if each is not same), now)
+        if same.outcomes:
+            repeated[item, row.skill] = now.outcomes
+    return replace(program, drawn=drawn, repeated=repeated, failed=failed)
 
 
 def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
