@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from attrs import evolve as replace
 
@@ -337,19 +337,45 @@ def retracted(state: SearchState, event: EvidenceRetracted) -> SearchState:
     program, step = state.program, state.program.step
     if step is not None and event.place in ("", step.place.in_batch(0)):
         step = replace(step, batch=replace(step.batch, items=without_items(step.batch.items, event.items)))
-    barred = dict(program.barred)
-    if event.place and decides_by(state) > 3:  # a fork begins before the step that tried it
-        barred[event.place] = (*barred.get(event.place, ()), *event.items)
-    program = replace(
-        program,
-        step=step,
-        barred=barred,
-        known={item: found for item, found in program.known.items() if item not in event.items},
-        at={item: place for item, place in program.at.items() if item not in event.items},
-        drawn={item: found for item, found in program.drawn.items() if item not in event.items},
-        repeated={at: found for at, found in program.repeated.items() if at[0] not in event.items},
-        # In their order and number: open questions name kept edits by it.
-        kept=tuple(replace(each, items=without_items(each.items, event.items)) for each in program.kept),
-        saved=tuple(each for each in program.saved if without_items(each.items, event.items) == each.items),
-    )
+    program = replace(program, step=step)
+    program = _without_place(state, program, event) if event.place else _without_items(program, event.items)
     return _with(state, program)
+
+
+def _without_place(state: SearchState, program: Search, event: EvidenceRetracted) -> Search:
+    """
+    What some items came to at one place is no evidence; what they came to elsewhere stays.
+
+    A fork begins before the step that tried them there: what has been drawn, kept or saved so far is of other places.
+    """
+    barred = program.barred
+    if decides_by(state) > 3:
+        barred = {**barred, event.place: (*barred.get(event.place, ()), *event.items)}
+    return _not_knowing(program, [item for item in event.items if program.at.get(item) == event.place], barred=barred)
+
+
+def _without_items(program: Search, items: tuple[str, ...]) -> Search:
+    """Items that are no evidence at all: nothing is known of them any more."""
+    return _not_knowing(
+        replace(
+            program,
+            drawn={item: found for item, found in program.drawn.items() if item not in items},
+            repeated={at: found for at, found in program.repeated.items() if at[0] not in items},
+            # In their order and number: open questions name kept edits by it.
+            kept=tuple(replace(each, items=without_items(each.items, items)) for each in program.kept),
+            saved=tuple(each for each in program.saved if without_items(each.items, items) == each.items),
+        ),
+        items,
+        barred=program.barred,
+    )
+
+
+def _not_knowing(program: Search, items: Collection[str], *, barred: Mapping[str, tuple[str, ...]]) -> Search:
+    """A result, its text and its place are known together, or none of them is."""
+    return replace(
+        program,
+        barred=barred,
+        known={item: found for item, found in program.known.items() if item not in items},
+        under={item: skill for item, skill in program.under.items() if item not in items},
+        at={item: place for item, place in program.at.items() if item not in items},
+    )

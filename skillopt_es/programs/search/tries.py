@@ -26,6 +26,7 @@ from skillopt_es.programs.search.results import (
     untouched,
 )
 from skillopt_es.programs.search.state import SearchState, open_step, replaced_by
+from skillopt_es.projections.core import without_items
 
 TASKS = 3
 """Of what an edit claims: enough to tell whether it does anything."""
@@ -38,21 +39,24 @@ MOST_DRAWS = 4
 
 
 def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
-    """All that was planned for the open step so far."""
-    step = open_step(state)
+    """All that was planned for the open step so far, but for results that are no evidence at their place."""
+    step, barred = open_step(state), state.program.barred
+    planned_at = [(tries, Place(tries.place).drawn(tries.draw)) for tries in step.tries]
+    left = [(tries, place, without_items(tries.items, barred.get(place, ()))) for tries, place in planned_at]
     return [
         Evaluation(
-            place=Place(tries.place).drawn(tries.draw),
+            place=place,
             purpose="train",
             split="train",
-            items=tries.items,
+            items=items,
             skill=_text_at(state, run, Place(tries.place)),
             seed=draw_seed(run.config.train.seed, tries.draw),
             draw=tries.draw,
             near=step.version > 3,
             by_item=step.version > 3,
         )
-        for tries in step.tries
+        for tries, place, items in left
+        if items
     ]
 
 

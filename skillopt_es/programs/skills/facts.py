@@ -273,8 +273,10 @@ def retracted(state: SkillsState, event: EvidenceRetracted) -> SkillsState:
 
     waiting = tuple(each for each in program.waiting if stays(each.attempt))
     sightings = tuple(each for each in program.sightings if stays(each.attempt))
-    epoch = program.epoch
-    if epoch is not None and not event.place:
+    epoch, barred = program.epoch, program.barred
+    if event.place:  # a fork begins before the step that tried them there
+        barred = {**barred, event.place: (*barred.get(event.place, ()), *event.items)}
+    elif epoch is not None:
         batches = tuple(replace(batch, items=without_items(batch.items, event.items)) for batch in epoch.batches)
         epoch = replace(epoch, batches=batches)
-    return _with(state, replace(program, waiting=waiting, sightings=sightings, epoch=epoch))
+    return _with(state, replace(program, waiting=waiting, sightings=sightings, epoch=epoch, barred=barred))

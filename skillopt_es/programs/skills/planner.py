@@ -17,7 +17,7 @@ from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large, usual_stop
 from skillopt_es.programs.skills.parts import part_task
 from skillopt_es.programs.skills.scope import narrowed
-from skillopt_es.programs.skills.state import SkillsState, Where, begun, place_of, where_of
+from skillopt_es.programs.skills.state import SkillsState, Where, begun, place_of, tried_at, where_of
 from skillopt_es.programs.skills.triggers import trigger_task
 from skillopt_es.projections.trust import attempts_of, support_of
 from skillopt_es.skill.folders import ids_of, listing_of
@@ -97,15 +97,16 @@ def _part_waits(state: SkillsState) -> bool:
 def _batch(state: SkillsState, where: Where) -> list[Evaluation]:
     assert state.current is not None
     assert state.program.epoch is not None
-    batch = state.program.epoch.batches[where.index]
-    if not batch.items:  # all of them may have been retracted
+    batch, place = state.program.epoch.batches[where.index], where.place.in_batch(0)
+    items = tried_at(state, place, batch.items)
+    if not items:  # all of them may have been retracted
         return []
     return [
         Evaluation(
-            place=where.place.in_batch(0),
+            place=place,
             purpose="train",
             split="train",
-            items=batch.items,
+            items=items,
             skill=state.current.skill,
             seed=batch.seed,
         )

@@ -19,6 +19,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Attempt, Edit, Measured, Minibatch, Tries
+from skillopt_es.projections.core import without_items
 from skillopt_es.projections.state import RunState
 from skillopt_es.skill.folders import skill_of
 
@@ -82,6 +83,7 @@ class Skills:
     `trials` counts the training attempts in which a skill could have been opened, `quiet` the epochs in a row in which
     it was not. `doomed` has the step at which a skill was first proposed to be retired, `returns` how often the
     question about an attempt came to nothing. `views` has what each validation item opened, by the hash of the folder.
+    What some items came to at a place is no evidence: there they are `barred`, and are not tried.
     """
 
     epoch: EpochPlanned | None = None
@@ -100,6 +102,7 @@ class Skills:
     gone: Mapping[str, Gone] = field(factory=dict)
     returns: Mapping[Attempt, int] = field(factory=dict)
     views: Mapping[str, Mapping[str, Key]] = field(factory=dict)
+    barred: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -157,6 +160,11 @@ def begun(state: SkillsState) -> bool:
     """Whether anything of the step has been recorded."""
     place = where_of(state).place
     return state.program.groups is not None or state.built is not None or any(place.holds(at) for at in state.rollouts)
+
+
+def tried_at(state: SkillsState, place: str, items: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of some items that are tried at a place: what they come to is evidence there."""
+    return without_items(items, state.program.barred.get(place, ()))
 
 
 def ring_of(state: SkillsState) -> int:

@@ -18,7 +18,16 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree, Tries
 from skillopt_es.gate.verdicts import candidate_gated
 from skillopt_es.programs.skills import scope
-from skillopt_es.programs.skills.state import Key, Sighting, SkillsState, applied_edits, became, place_of, where_of
+from skillopt_es.programs.skills.state import (
+    Key,
+    Sighting,
+    SkillsState,
+    applied_edits,
+    became,
+    place_of,
+    tried_at,
+    where_of,
+)
 from skillopt_es.skill.folders import entries_of, ids_of, skills_in
 
 SHOULD, SHOULD_NOT, NONE = "should", "should-not", "none"
@@ -100,7 +109,10 @@ def _telling(state: SkillsState, run: RunData) -> list[Sighting]:
 def _evaluations(state: SkillsState, run: RunData, planned: Iterable[Tries]) -> list[Evaluation]:
     assert state.built is not None
     train = run.started.splits.train
-    there = {tries.place: tuple(item for item in tries.items if item in train) for tries in planned}
+    there = {
+        tries.place: tried_at(state, tries.place, tuple(item for item in tries.items if item in train))
+        for tries in planned
+    }
     return [
         Evaluation(
             place=Place(place),

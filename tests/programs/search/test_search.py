@@ -375,6 +375,18 @@ def test_what_was_retracted_is_neither_known_nor_shown_again(tmp_path: Path) -> 
     assert not any(item in each.items for each in after.kept)
 
 
+def test_a_result_that_was_retracted_at_one_place_leaves_what_is_known_from_another(tmp_path: Path) -> None:
+    """What an item came to before stays, with its text and its place; the three are known together, or none is."""
+    run = searched(tmp_path, **{"budget.max_calls": 90})
+    state = fold([recorded.event for recorded in run.events()])
+    item, place = next(iter(state.program.at.items()))
+    elsewhere = EvidenceRetracted(items=(item,), reason="wrong", by="me", place=f"{place}/d9")
+    assert retracted(state, elsewhere).program.known == state.program.known
+    here = retracted(state, EvidenceRetracted(items=(item,), reason="wrong", by="me", place=place)).program
+    assert not {item} & {*here.known, *here.under, *here.at}
+    assert here.drawn == state.program.drawn
+
+
 def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
     """The tasks that it fixed alone, and how many tries it took to know."""
     run = searched(tmp_path, **{"budget.max_calls": 90})
