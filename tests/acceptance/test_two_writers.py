@@ -20,7 +20,7 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(desk: Desk, endpoint
     run = project.run_folder()
     endpoint.delay = 20.0
     with desk.start("run", "config.yaml", "--run", "one") as first:
-        first.until(lambda: endpoint.server.in_flight and "logs.jsonl" in files_of(run))
+        first.until(lambda: endpoint.server.in_flight and {"logs.jsonl", "now.json"} <= files_of(run))
         before = (events_of(run), files_of(run))
         done = desk.run("resume", "one", "--quiet")
         assert (done.code, done.out) == (1, "")

@@ -19,15 +19,15 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
 
 
-def killed(folder: Path, seconds: float) -> list[list[str]]:
-    """What a writing process acknowledged before it was killed, so long after its first word."""
+def killed(folder: Path, lines_first: int, seconds: float) -> list[list[str]]:
+    """What a writing process acknowledged before it was killed: so many lines, and some time into what follows them."""
     child = subprocess.Popen(
         [sys.executable, log_child.__file__, "append", str(folder)], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     with child:
-        lines = [child.stdout.readline()]
-        time.sleep(seconds)
+        lines = [child.stdout.readline() for _ in range(lines_first)]
+        time.sleep(seconds)  # where it is hit then is chance; how much it wrote is not
         child.kill()
         lines += child.stdout.readlines()
     return [line.split() for line in lines if line.endswith("\n")]
@@ -39,7 +39,7 @@ def survive(folder: Path, seed: int, rounds: int) -> int:
     create(folder).close()
     acknowledged: dict[int, str] = {}
     for _ in range(rounds):
-        for word, seq, *hash_ in killed(folder, dice.uniform(0.001, 0.15)):
+        for word, seq, *hash_ in killed(folder, dice.randint(4, 12), dice.uniform(0, 0.02)):
             if word == "event":
                 acknowledged[int(seq)] = hash_[0]
             else:

@@ -287,8 +287,8 @@ def sleeps(agent: Agent) -> None:
 
 
 def asks_again_for_ever(agent: Agent) -> None:
-    """Its provider refuses each request, and it tells of each that it repeats, as Claude Code does."""
-    for attempt in range(1, 11):
+    """Its provider refuses each request, and it reports each repeated one, as Claude Code does; `tries` of ten."""
+    for attempt in range(1, 1 + SCENARIO.get("tries", 10)):
         say({"type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": 10, "retry_delay_ms": 50.5,
              "error_status": SCENARIO.get("status"), "error": SCENARIO["message"]})  # fmt: skip
         time.sleep(0.05)
