@@ -20,7 +20,7 @@ CONVERSATION = "conversation.json"
 PROMPTS = {"system": "target_system_prompt.txt", "user": "target_user_prompt.txt"}
 """Beside a conversation: the messages that it began with."""
 KINDS = {"failure": "fail", "success": "succ"}
-STAGES = {"learning_rate": "lr_autonomous"}
+STAGES = {"appendix": "appendix_consolidate", "learning_rate": "lr_autonomous"}
 """Our stages that the original has another label for."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")

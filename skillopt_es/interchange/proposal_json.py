@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from skillopt_es.config.sections import UPDATE_MODE_ALIASES
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, Json, Proposal, Suggestion
 
 Record = dict[str, Json]
 EDITS, SUGGESTIONS, DRAFTS = "edits", "revise_suggestions", "skill_candidates"
 """Where a patch has what it proposes, by update mode."""
+_KEYS = {"rewrite_from_suggestions": SUGGESTIONS, "full_rewrite_minibatch": DRAFTS}
 _SHORT = 200
 
 
-def payload(proposals: Sequence[Proposal], rows: Sequence[Record]) -> Record:
-    """The rows under the key that the kind of proposal has."""
+def payload(proposals: Sequence[Proposal], rows: Sequence[Record], mode: Json = "patch") -> Record:
+    """The rows under the key that the kind of proposal has, or the update mode where nothing was proposed."""
     match next(iter(proposals), None):
         case Suggestion():
             key = SUGGESTIONS
         case Draft():
             key = DRAFTS
-        case _:
+        case Edit():
             key = EDITS
+        case _:
+            key = _KEYS.get(UPDATE_MODE_ALIASES.get(str(mode), str(mode)), EDITS)
     return {key: [*rows]}
 
 
@@ -29,7 +33,8 @@ def said_json(proposal: Proposal) -> Record:
     """A proposal as an analyst made it."""
     match proposal:
         case Edit():
-            return {"op": proposal.op, **_target(proposal), "content": proposal.content}
+            nothing = proposal.op == "delete" and not proposal.content
+            return {"op": proposal.op, **_target(proposal), **({} if nothing else {"content": proposal.content})}
         case Suggestion():
             return {
                 "type": proposal.kind,

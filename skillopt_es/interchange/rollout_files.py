@@ -42,6 +42,11 @@ class OriginalRollouts:
     evidence: RecordedTexts
     holds: Callable[[str, Sequence[str]], bool] | None = None
 
+    @property
+    def untyped(self) -> bool:
+        """Whether the original's rows of this benchmark name no kind of item: those of SearchQA, as `holds` says."""
+        return self.holds is not None
+
     def files(self, folder: str, rows: Sequence[RolloutCompleted]) -> Iterator[File]:
         """The results of an evaluation, and each item's conversation; what was not measured is no result."""
         at = f"{folder}/" if folder else ""

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.errors import NotInRun, OutputRefused
-from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
+from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import BASELINE, FINAL_TEST, FINAL_VAL
@@ -36,6 +36,7 @@ from skillopt_es.interchange.step_files import StepFiles
 from skillopt_es.interchange.step_parts import counted_usage, decision_line, usage_by_step, with_totals
 from skillopt_es.programs.classic.state import ClassicState, beginning
 from skillopt_es.programs.evaluation.program import EVALUATION
+from skillopt_es.projections.state import Origin
 from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.sessions.opening import holds_answer
 
@@ -84,7 +85,7 @@ class _Folder:
             assert state.started is not None
             started = state.started
             self.seconds += sum(part.seconds.values())
-            self.origin = _origin(state, self.origin)
+            self.origin = _origin(part, self.origin)
             yield from self._part(part, started, rollouts)
         yield from self._closing(state, started)
 
@@ -161,8 +162,7 @@ class _Folder:
             # A text is tried once with us; the original has the best skill's results also where it is the initial one.
             if scored.place == FINAL_TEST / name or name == "best":
                 yield from rollouts.files(folder, part.rollouts(scored.place))
-            table: Record = {kind: _accuracy(score) for kind, score in scored.by_type.items()}
-            yield f"{folder}/{SUMMARY}", dumped({**table, "overall": _accuracy(scored.score)})
+            yield f"{folder}/{SUMMARY}", dumped(_table(scored, untyped=rollouts.untyped))
 
     def _final(self, part: Segment, skills: Mapping[str, str], rollouts: OriginalRollouts) -> Iterator[File]:
         """The last skill's evaluation, where it is not the best one: made at the end, or before and not again."""
@@ -255,13 +255,22 @@ class _Folder:
         return with_totals(counted_usage(self.usage))
 
 
-def _origin(state: ClassicState, before: str) -> str:
+def _origin(part: Segment, before: str) -> str:
     """Where the current skill comes from; to the original, reminder notes do not make another one of it."""
-    assert state.current is not None
-    assert state.started is not None
-    origin = state.current.origin
+    assert part.after.current is not None
+    origin, gated = part.after.current.origin, part.last(CandidateGated)
     only_notes = origin.kind == "appendix" or (origin.kind == "unknown" and origin.place == "start")
+    if only_notes and gated is not None and gated.verdict.action != "reject":
+        return str(Origin(kind="step", step=gated.step))
     return before or "initial_skill" if only_notes else str(origin)
+
+
+def _table(scored: SkillScored, *, untyped: bool) -> Record:
+    """A test by kind of item. The original's rows of SearchQA name no kind, so all of its items count as others."""
+    whole = _accuracy(scored.score)
+    if untyped:
+        return {"qa": {"total": 0, "hard_acc": 0.0}, "overall": whole, "other": whole}
+    return {**{kind: _accuracy(score) for kind, score in scored.by_type.items()}, "overall": whole}
 
 
 def _accuracy(score: Score) -> Record:

@@ -109,13 +109,14 @@ class StepFiles:
         number, folder = self.part.number, step_folder(self.part.number)
         step = Place.of_step(self.part.epoch, number)
         batches, noted = self.batches(), bool(self.config.get("use_skill_aware_reflection"))
+        mode = self.config.get("skill_update_mode", "patch")
         for index in range(len(batches)):
             at = batch_folder(number, index, len(batches))
             place = step.in_batch(index)
             yield from self.rollouts.files(f"{at}/rollout", self.part.rollouts(place))
             for patch in self.part.all(PatchProposed):
                 if place.holds(patch.patch) and patch.result not in ("unusable", "failed"):
-                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch, noted=noted))
+                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch, noted=noted, mode=mode))
         yield from self.update.files(folder)
         yield from self.rollouts.files(f"{folder}/selection_eval", self.part.rollouts(step.gate))
         yield from self.rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(step.current))

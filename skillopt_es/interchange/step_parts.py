@@ -85,8 +85,8 @@ def patch_name(patch: PatchProposed) -> str:
     return f"minibatch_{KINDS[patch.kind]}_{number:03d}.json"
 
 
-def patch_json(patch: PatchProposed, *, noted: bool) -> Record:
-    """An analyst's reply as it is kept; `noted` where analysts were asked for reminder notes."""
+def patch_json(patch: PatchProposed, *, noted: bool, mode: Json) -> Record:
+    """An analyst's reply in an update mode as it is kept; `noted` where analysts were asked for reminder notes."""
     size: Record = {"batch_size": len(patch.items)} if patch.items else {}
     said: list[Json] = [
         {
@@ -98,7 +98,7 @@ def patch_json(patch: PatchProposed, *, noted: bool) -> Record:
         for each in patch.patterns
     ]
     proposed = proposals_in(patch)
-    body: Json = {"reasoning": patch.reasoning, **payload(proposed, [said_json(each) for each in proposed])}
+    body: Json = {"reasoning": patch.reasoning, **payload(proposed, [said_json(each) for each in proposed], mode)}
     notes: Record = {"appendix_notes": list(patch.notes)} if patch.notes or noted else {}
     if patch.kind == "failure":
         return {**size, "failure_summary": said, "patch": body, "source_type": "failure", **notes}
@@ -138,13 +138,19 @@ def decision_line(part: Segment, evidence: RecordedTexts) -> str:
 
 
 def usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:
-    """Each step's own calls, by stage."""
+    """Each step's own calls, by stage; like the original, with no calls at a stage that an earlier part asked at."""
     rows: dict[int, list[CallRow]] = {}
+    known: dict[str, int] = {}
     for row in journal.read():
         step = Place(row.call.slot).step
+        known.setdefault(row.call.stage, max(rows, default=0) + 1 if step is None else step)
         if step is not None:
             rows.setdefault(step, []).append(row)
-    return {step: counted_usage(usage_of(calls)) for step, calls in rows.items()}
+    none = ImportedUsage(calls=0, input_tokens=0, output_tokens=0)
+    return {
+        step: {stage: none for stage, first in known.items() if first <= step} | counted_usage(usage_of(calls))
+        for step, calls in rows.items()
+    }
 
 
 def counted_usage(usage: RunUsage) -> dict[str, ImportedUsage]:
