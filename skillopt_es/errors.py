@@ -36,7 +36,13 @@ __all__ = [
     "ReplayMismatch",
     "SettingRefused",
     "SkillOptError",
+    "extra_hint",
 ]
+
+
+def extra_hint(extra: str) -> str:
+    """How to install an extra: our name is not registered on the package index, so its owner could be anybody."""
+    return f"in the checkout, `pip install '.[{extra}]'` installs it; with a wheel, `pip install 'FILE.whl[{extra}]'`"
 
 
 class ConfigError(SkillOptError):

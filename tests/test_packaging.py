@@ -9,6 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+KINDS = {".py", ".md", ".yaml", ".sh", ".txt", ".ipynb", ".toml"}
 NOT_TRIED = {"build", "setuptools"}  # they make the distributions; the suite itself does not import them
 
 
@@ -30,3 +31,29 @@ def test_each_dependency_ends_before_the_next_release_that_may_break() -> None:
     """Without an upper bound, a major release of somebody else breaks an installation that worked."""
     assert len(bounds(PROJECT["dependencies"])) == len(PROJECT["dependencies"])
     assert not [name for name, (_, high) in bounds(PROJECT["dependencies"]).items() if not high]
+
+
+BY_NAME = re.compile(
+    r"\b(?:pip|pipx|uv)\b[^`\n&|;]*\binstall\b[^`\n&|;]*\bskillopt[-_]es\b(?![-_.\w])|\bskillopt[-_]es\["
+)
+
+
+def test_nothing_says_to_install_us_by_our_name() -> None:
+    """The name is not registered on the index: whoever registers it first would own those who follow."""
+    folders = ("adapters", "configs", "docs", "events", "projections", "skillopt_es", "tests")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in KINDS]
+    files = [*files, *ROOT.glob("*.md")]
+    assert len(files) > 500
+    said = [
+        f"{file.relative_to(ROOT)}: {found[0]}"
+        for file in files
+        if file != Path(__file__)
+        for found in BY_NAME.finditer(file.read_text(encoding="utf-8"))
+    ]
+    assert not said
+
+
+def test_a_package_that_we_write_does_not_ask_an_index_for_us() -> None:
+    """Nor does the template of an environment."""
+    template = (ROOT / "configs/environment/pyproject.toml.txt").read_text()
+    assert tomllib.loads(template.replace("{name}", "x").replace("{module}", "x"))["project"]["dependencies"] == []

@@ -9,7 +9,7 @@ from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Sourc
 from skillopt_es.adapters.benchmarks.tables import Row, looked_up, named, table_files, text_of
 from skillopt_es.adapters.environments.csv_rows import texts_of
 from skillopt_es.adapters.environments.data import RawItem
-from skillopt_es.errors import DataError
+from skillopt_es.errors import DataError, extra_hint
 
 _IMAGES = {b"\x89PNG\r\n\x1a\n": ".png", b"\xff\xd8\xff": ".jpg"}
 _LISTED = ("topic", "ucsf_document_id", "ucsf_document_page_no", "source_split")
@@ -86,7 +86,7 @@ DOCVQA = Benchmark(
             "Documents: do not pass them on",
             get="hf download lmms-lab/DocVQA --repo-type dataset --include 'DocVQA/validation*' "
             "--local-dir DOWNLOADS/docvqa",
-            note="Parquet needs pip install 'skillopt-es[materialize]'",
+            note=f"Parquet needs pyarrow: {extra_hint('materialize')}",
         ),
     ),
     id_folder="docvqa_id_split",

@@ -9,7 +9,7 @@ from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Sourc
 from skillopt_es.adapters.benchmarks.tables import Row, looked_up, table_files, text_of
 from skillopt_es.adapters.environments.csv_rows import texts_of
 from skillopt_es.adapters.environments.data import RawItem
-from skillopt_es.errors import DataError
+from skillopt_es.errors import DataError, extra_hint
 
 
 def _read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
@@ -38,7 +38,7 @@ SEARCHQA = Benchmark(
             where="https://huggingface.co/datasets/lucadiliello/searchqa",
             licence="none stated on the card; questions from J! Archive, snippets from web pages: research use only",
             get="hf download lucadiliello/searchqa --repo-type dataset --local-dir DOWNLOADS/searchqa",
-            note="Parquet needs pip install 'skillopt-es[materialize]'",
+            note=f"Parquet needs pyarrow: {extra_hint('materialize')}",
         ),
     ),
     id_folder="searchqa_id_split",

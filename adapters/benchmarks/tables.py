@@ -11,7 +11,7 @@ from typing import cast
 from skillopt_es.adapters.benchmarks.plan import Fields
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows, texts_of
 from skillopt_es.adapters.environments.data import RawItem, read_rows
-from skillopt_es.errors import DataError
+from skillopt_es.errors import DataError, extra_hint
 from skillopt_es.events.values import Json
 
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
@@ -69,7 +69,7 @@ def _parquet(file: Path) -> Iterator[tuple[str, object]]:
     except ModuleNotFoundError:
         raise DataError(
             f"{file} is Parquet, which needs pyarrow",
-            hint="pip install 'skillopt-es[materialize]', or export the table as JSON Lines",
+            hint=f"{extra_hint('materialize')}; or export the table as JSON Lines",
         ) from None
     try:
         number = 0

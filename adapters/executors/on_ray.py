@@ -33,7 +33,7 @@ from skillopt_es.adapters.executors.ray_cluster import (
 )
 from skillopt_es.adapters.executors.travels import Line, LineClosed, Pack, Place, Told, pack_of, place_of
 from skillopt_es.adapters.executors.wire import Door, reach
-from skillopt_es.errors import BackendError, ConfigError
+from skillopt_es.errors import BackendError, ConfigError, extra_hint
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import AsyncCall, ExecutorSettings, Hands, Workplace
 
@@ -54,9 +54,7 @@ _LAST_WORDS = 30.0  # seconds in which Ray says why a worker's line was closed
 def open_executor(settings: ExecutorSettings) -> RayExecutor:
     """The executor over a cluster; raises ConfigError where Ray is not installed, SettingRefused for a bad resource."""
     if ray is None:
-        raise ConfigError(
-            "env.executor is ray, but Ray is not installed", hint="`pip install 'skillopt-es[ray]'` installs it"
-        )
+        raise ConfigError("env.executor is ray, but Ray is not installed", hint=extra_hint("ray"))
     return RayExecutor(settings, cluster_of(settings.options))
 
 

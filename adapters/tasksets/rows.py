@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
 from skillopt_es.adapters.environments.data import read_rows, text_of
-from skillopt_es.errors import DataError
+from skillopt_es.errors import DataError, extra_hint
 from skillopt_es.events.values import Json
 
 Row = dict[str, Json]
@@ -79,7 +79,7 @@ def _arrow_rows(path: Path) -> list[Row]:
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError:
         raise DataError(
-            f"{path.name} needs pyarrow to be read", hint="pip install 'skillopt-es[materialize]', or save it as CSV"
+            f"{path.name} needs pyarrow to be read", hint=f"{extra_hint('materialize')}; or save it as CSV"
         ) from None
     try:
         table: Any

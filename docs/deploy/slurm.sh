@@ -8,6 +8,8 @@
 #
 #   sbatch --export=ALL,CONFIG=config.yaml,RUN=first,RUNS=/local/runs slurm.sh
 #
+# job.sh has to be in the folder that you submit from.
+#
 # Three minutes before its time is over, or when it is preempted, the run is paused in order and the job is queued again; it
 # then continues. A node that fails is the same: --requeue. RUNS has to be on a disk where files can be locked.
 set -u

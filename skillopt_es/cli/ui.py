@@ -8,7 +8,7 @@ import click
 
 from skillopt_es.cli.options import directory_option
 from skillopt_es.cli.terminal import tell
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, extra_hint
 
 _OTHERS = (
     "others can reach this page over the network, under this machine's name or number; it is not encrypted, and "
@@ -28,7 +28,7 @@ def ui_command(directory: Path, port: int, host: str, read_only: bool) -> None:
     A page in your browser to watch, compare, start and steer the runs of a directory.
 
     It runs until Ctrl-C. Only this machine can reach it, unless --host says otherwise. The printed address holds the
-    token of this session: whoever opens it may act. Needs the extra: pip install 'skillopt-es[ui]'.
+    token of this session: whoever opens it may act. Needs the extra `ui`: in the checkout, pip install '.[ui]'.
 
     \b
     skillopt-es ui
@@ -40,7 +40,7 @@ def ui_command(directory: Path, port: int, host: str, read_only: bool) -> None:
         name = (error.name or "").partition(".")[0]
         if name not in ("starlette", "uvicorn", "anyio"):
             raise
-        raise ConfigError("the page needs starlette and uvicorn", hint="`pip install 'skillopt-es[ui]'`") from None
+        raise ConfigError("the page needs starlette and uvicorn", hint=extra_hint("ui")) from None
     from skillopt_es.ui.safety import Rules, is_loopback
 
     with listening(host, port) as socket:

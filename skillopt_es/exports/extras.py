@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from skillopt_es.errors import OutputRefused
+from skillopt_es.errors import OutputRefused, extra_hint
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def of_extra(extra: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise OutputRefused(
             f"{what} needs the extra {extra}, which is not installed ({error.name} is missing)",
-            hint=f"pip install 'skillopt-es[{extra}]'",
+            hint=extra_hint(extra),
         ) from None
 
 

@@ -134,12 +134,36 @@ def test_slurm_queues_a_paused_job_again(node: Node) -> None:
 
 
 def test_a_ci_job_works_until_its_time_is_over(node: Node) -> None:
-    """That is no failure; the next one continues."""
+    """That is no failure; the next one continues. After a complete run, a new one begins with its best skill."""
     job = yaml.safe_load((DEPLOY / "ci.yaml").read_text())["jobs"]["train"]
     [line] = [step["run"] for step in job["steps"] if step.get("name") == "train"]
-    line = line.replace("docs/deploy/", "")
-    assert node.run("bash", "-c", line.replace("--max-minutes 50", "--max-minutes 0.01"), RUNS="runs") == 0
+    line, more = line.replace("ci/", ""), {name: value for name, value in job["env"].items() if name == "CONTINUE"}
+    assert node.run("bash", "-c", line.replace("--max-minutes 50", "--max-minutes 0.01"), RUNS="runs", **more) == 0
     assert isinstance(events_of(node.project.run_folder())[-1], RunPaused)
     node.endpoint.delay = 0.0
-    assert node.run("bash", "-c", line, RUNS="runs") == 0
+    assert node.run("bash", "-c", line, RUNS="runs", **more) == 0
     node.assert_complete()
+    assert node.run("bash", "-c", line, RUNS="runs", **more) == 0
+    first, second = (events_of(node.project.folder / "runs" / name) for name in ("one", "one-2"))
+    assert isinstance(second[-1], RunCompleted)
+    [began, ended] = [each for each in (second[0], first[-1]) if isinstance(each, RunStarted | RunCompleted)]
+    assert isinstance(began, RunStarted)
+    assert isinstance(ended, RunCompleted)
+    assert began.skill.hash == ended.best
+
+
+def test_a_job_of_a_complete_run_does_nothing(node: Node) -> None:
+    """Whatever its options say: a schedule starts it again and again."""
+    node.endpoint.delay = 0.0
+    assert node.run("sh", "job.sh", "--max-minutes", "50") == 0
+    before = len(node.endpoint.server.requests)
+    assert node.run("sh", "job.sh", "--max-minutes", "50") == 0
+    assert len(node.endpoint.server.requests) == before
+    node.assert_complete()
+
+
+def test_the_files_name_nothing_that_only_this_repository_has() -> None:
+    """They are copied into others, and nothing is installed by its name from an index."""
+    for name in ("ci.yaml", "kubernetes.yaml", "slurm.sh", "job.sh"):
+        lines = [line.partition("#")[0] for line in (DEPLOY / name).read_text().splitlines()]
+        assert not [line for line in lines if "docs/" in line or "tests/" in line], name

@@ -73,7 +73,7 @@ def main() -> None:
         if textworld_is_installed():
             measure(f"TextWorld, {label}", TextWorldProcess(Game(text=text), seconds=120))
     if not textworld_is_installed():
-        print("TextWorld is not installed: pip install 'skillopt-es[alfworld]'")
+        print("TextWorld is not installed: pip install '.[alfworld]'")
 
 
 if __name__ == "__main__":

@@ -185,4 +185,4 @@ def test_a_missing_extra_says_how_to_get_it(
     done = cli("export", run, "--format", form, *words)
     assert (done.code, done.out) == (2, "")
     assert "which is not installed" in done.err
-    assert f"pip install 'skillopt-es[{form}]'" in done.err
+    assert f"pip install '.[{form}]'" in done.err

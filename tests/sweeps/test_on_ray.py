@@ -18,7 +18,7 @@ from skillopt_es.events.catalog import RunCompleted, RunStarted
 from skillopt_es.events.verify import verify
 from skillopt_es.sessions.commons import Commons
 
-pytest.importorskip("ray", reason="Ray is not installed: `pip install 'skillopt-es[ray]'`")
+pytest.importorskip("ray", reason="Ray is not installed: `pip install '.[ray]'`")
 
 
 def test_a_sweep_on_a_cluster_goes_on_whoever_is_lost(tmp_path: Path, nodes: Nodes) -> None:

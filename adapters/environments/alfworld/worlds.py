@@ -14,7 +14,7 @@ from skillopt_es.adapters.environments.alfworld.household import Household, hous
 from skillopt_es.adapters.environments.alfworld.problem import read_problem
 from skillopt_es.adapters.environments.alfworld.textworld_process import TextWorldProcess, textworld_is_installed
 from skillopt_es.adapters.environments.alfworld.world import World, WorldError
-from skillopt_es.errors import SettingRefused
+from skillopt_es.errors import SettingRefused, extra_hint
 
 WorldChoice = Literal["auto", "textworld", "builtin"]
 _REMEMBERED = 512
@@ -29,7 +29,7 @@ class Worlds:
             raise SettingRefused(
                 "env.world",
                 ": 'textworld' is asked for, but TextWorld is not installed",
-                hint="pip install 'skillopt-es[alfworld]', or env.world: builtin",
+                hint=f"{extra_hint('alfworld')}; or set env.world: builtin",
             )
         self.real = installed
         self._choice = choice

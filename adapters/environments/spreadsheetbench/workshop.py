@@ -20,7 +20,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.items import Case, Sheet
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
 from skillopt_es.adapters.sandboxes.launch import MIB, Execution, Launch, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import Mode, new_sandbox, open_sandbox
-from skillopt_es.errors import ConfigError, SettingRefused
+from skillopt_es.errors import ConfigError, SettingRefused, extra_hint
 from skillopt_es.events.values import Json
 
 SourceProblem = Literal["exec_error", "timeout", "no_output", "unreadable_output"]
@@ -58,7 +58,7 @@ def sandbox_for(mode: Mode) -> Sandbox:
         raise SettingRefused(
             "env.name",
             ": spreadsheetbench needs openpyxl, which is not installed",
-            hint="pip install 'skillopt-es[spreadsheet]'",
+            hint=extra_hint("spreadsheet"),
         )
     _prove(mode)
     return new_sandbox(mode)
@@ -87,7 +87,7 @@ def check_import(tried: Execution) -> None:
         raise SettingRefused(
             "env.name",
             ": spreadsheetbench needs openpyxl, which the sandbox does not see",
-            hint="install skillopt-es[spreadsheet] into the environment that runs it, not for a single user",
+            hint=f"into the environment that runs it, not for a single user: {extra_hint('spreadsheet')}",
         )
     if not tried.well:
         raise ConfigError(f"importing openpyxl in the sandbox failed: {_last_line(tried)}", hint=_TRY_AGAIN)

@@ -307,7 +307,7 @@ def test_without_pyarrow_it_is_said_what_to_install(tmp_path: Path, monkeypatch:
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match="needs pyarrow") as refused:
         next(table_rows(tmp_path / "rows.parquet"))
-    assert "skillopt-es[materialize]" in refused.value.hint
+    assert "pip install '.[materialize]'" in refused.value.hint
 
 
 @pytest.mark.parametrize(

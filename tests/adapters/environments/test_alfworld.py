@@ -345,7 +345,7 @@ def test_textworld_has_to_be_installed_where_it_is_asked_for(tmp_path: Path, mon
     monkeypatch.setattr("skillopt_es.adapters.environments.alfworld.worlds.textworld_is_installed", lambda: False)
     with pytest.raises(ConfigError) as caught:
         open_files(tmp_path, world="textworld")
-    assert "skillopt-es[alfworld]" in caught.value.hint
+    assert "pip install '.[alfworld]'" in caught.value.hint
 
 
 @pytest.mark.parametrize(

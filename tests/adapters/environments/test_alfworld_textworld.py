@@ -21,7 +21,7 @@ from skillopt_es.adapters.environments.alfworld.textworld_process import TextWor
 from skillopt_es.events.values import Failed, Measured
 
 pytestmark = pytest.mark.skipif(
-    not textworld_is_installed(), reason="TextWorld is not installed: pip install 'skillopt-es[alfworld]' runs these"
+    not textworld_is_installed(), reason="TextWorld is not installed: pip install '.[alfworld]' runs these"
 )
 
 

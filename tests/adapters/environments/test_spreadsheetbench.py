@@ -23,7 +23,7 @@ from skillopt_es.adapters.environments.spreadsheetbench import workshop
 from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError, read_book
 from skillopt_es.adapters.sandboxes import opening
 from skillopt_es.adapters.sandboxes.launch import Execution
-from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.errors import ConfigError, DataError, extra_hint
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import ChatReply, Environment, Episode, Splits
 
@@ -483,7 +483,7 @@ def test_without_openpyxl_it_says_what_to_install(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="needs openpyxl, which is not installed") as refusal:
         opened(tmp_path)
-    assert refusal.value.hint == "pip install 'skillopt-es[spreadsheet]'"
+    assert refusal.value.hint == extra_hint("spreadsheet")
 
 
 def test_without_walls_it_refuses_before_anything_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from skillopt_es.sessions.session import start
 from skillopt_es.sessions.wiring import REAL_WORLD, Session, World
 from skillopt_es.testing.executors import EXECUTOR_CHECKS, ExecutorCase
 
-pytest.importorskip("ray", reason="Ray is not installed: `pip install 'skillopt-es[ray]'`")
+pytest.importorskip("ray", reason="Ray is not installed: `pip install '.[ray]'`")
 ROUNDS = int(os.environ.get("RAY_ROUNDS", "1"))
 SEED = int(os.environ.get("RAY_SEED", "0"))
 TRACEBACK = "Traceback (most recent call last)"
