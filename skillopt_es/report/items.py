@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import assert_never
 
 from attrs import field, frozen
 
@@ -93,10 +94,19 @@ def _by_text(facts: Facts) -> Iterator[Column]:
 
 
 def _head(node: Node) -> str:
-    if node.kind == "initial":
-        return "0"
-    lead = {"candidate": "", "notes": "n", "guidance": "e"}[node.kind]
-    return f"{lead}{node.step if node.step is not None else node.epoch}"
+    match node.kind:
+        case "initial":
+            return "0"
+        case "candidate":
+            return f"{node.step}"
+        case "notes":
+            return f"n{node.step}"
+        case "guidance":
+            return f"e{node.epoch}"
+        case "struck":
+            return f"s{node.step}"
+        case unknown:
+            assert_never(unknown)
 
 
 def _said(node: Node) -> str:
@@ -193,7 +203,8 @@ def _legend() -> Html:
             *parts,
             el(
                 "span",
-                "0: the initial skill; e2: guidance of epoch 2; n3: notes after step 3; a struck number: refused",
+                "0: the initial skill; e2: guidance of epoch 2; n3: notes after step 3; s4: a line struck after "
+                "step 4; a number with a line through it: refused",
                 class_="key",
             ),
         ]

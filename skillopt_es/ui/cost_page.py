@@ -63,7 +63,9 @@ def _by_step(facts: Facts, spent: Spent) -> Html | None:
     rows = []
     for step, usage in sorted(steps):
         took: tuple[Child, bool] = (shown_seconds(times[step]) if step in times else DASH, True)
-        rows.append(row(link(f"step {step}", "run", facts.name, "step", step), [*_cells(usage, spent), took]))
+        # A step that is under way may have no page yet.
+        name = link(f"step {step}", "run", facts.name, "step", step) if step <= facts.summary.step else f"step {step}"
+        rows.append(row(name, [*_cells(usage, spent), took]))
     headers = [*_headers(spent, "step"), ("time", True)]
     return section("By step", table("What each step used", headers, rows, kind="steps"), name="by-step")
 
