@@ -9,12 +9,12 @@ from attrs import evolve, frozen
 from skillopt_es.config import RunConfig, with_overrides
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.journal import Journal
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.gate.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
 from skillopt_es.gate.flips import Flips, Tried
 from skillopt_es.gate.verdicts import rule_of
 from skillopt_es.programs.evaluation.scoring import Progress
+from skillopt_es.runs.reading import whole_log
 from skillopt_es.sessions.evaluation import (
     OWN_BUDGET,
     Evaluated,
@@ -72,7 +72,7 @@ def _request(of: Subject, which: str) -> EvaluationRequest:
 
 
 def _attempts(folder: Path) -> Tried:
-    with EventLog.open(folder) as log:
+    with whole_log(folder) as log:
         events = (recorded.event for recorded in log.read(types=("RolloutCompleted",)))
         copied = frozenset(row.ref for row in Journal(log.reader).read() if row.call.repeats)
         return attempts((event for event in events if isinstance(event, RolloutCompleted)), copied)

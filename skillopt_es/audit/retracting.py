@@ -31,7 +31,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place, result_named
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.runs.reading import Reading
+from skillopt_es.runs.reading import Reading, whole_log
 from skillopt_es.sessions.forking import Fork, make_fork
 from skillopt_es.sessions.session import read_state
 
@@ -51,7 +51,7 @@ def retracted(
     """A fork of the run in `parent` without the evidence; raises ConfigError where none can be or is needed."""
     event = EvidenceRetracted(items=(evidence.item,), reason=reason, by=by, place=evidence.place)
     _check_beginning(evidence, parent, read_state(parent, 1))
-    with EventLog.open(parent) as log:
+    with whole_log(parent) as log:
         _check_trajectory(evidence, log)
         seq, met = before(evidence, log)
         done = sum(ended_step(each.event) is not None for each in log.read(after=seq, types=names_of(STEP_ENDS)))

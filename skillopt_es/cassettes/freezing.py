@@ -22,7 +22,6 @@ from skillopt_es.errors import NotInRun
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erasures import erasures_in
 from skillopt_es.events.errors import LogDamaged
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.portable import (
     PortableCall,
     PortableEvent,
@@ -35,6 +34,7 @@ from skillopt_es.events.portable import (
 )
 from skillopt_es.events.values import Json
 from skillopt_es.events.verify import verify
+from skillopt_es.runs.reading import whole_log
 from skillopt_es.version import software_version
 
 
@@ -48,7 +48,7 @@ def freeze(folder: Path) -> Cassette:
             seq=first.seq,
             hint="`skillopt-es verify` lists what is wrong",
         )
-    with EventLog.open(folder) as log:
+    with whole_log(folder) as log:
         # A writer may be at work: from here on all is of one moment.
         log.reader.hold()
         if any(erasures_in(log.reader)):

@@ -75,12 +75,12 @@ def _earlier(folder: Path, learned: Learned | None) -> Iterator[dict[str, str]]:
     """What the runs that this one continues began with, the last one first, as far as they are still beside it."""
     from skillopt_es.events.catalog import RunStarted
     from skillopt_es.events.errors import LogError
-    from skillopt_es.events.log import EventLog
     from skillopt_es.runs.folders import is_run
+    from skillopt_es.runs.reading import whole_log
 
     while learned is not None and is_run(folder.parent / learned.run):
         try:
-            with EventLog.open(folder.parent / learned.run) as log:
+            with whole_log(folder.parent / learned.run) as log:
                 begun = next(iter(log.read(until=1)), None)
                 if log.run.run_id != learned.run_id or begun is None or not isinstance(begun.event, RunStarted):
                     return  # another one of that name

@@ -144,7 +144,7 @@ def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str,
         try:
             usage[slot] = usage_of(journal.attempts(slot), prices).total
         except LogDamaged as error:  # its lines are told without it
-            reading.problem = reading.problem or error
+            reading.meet(error)
     return usage
 
 

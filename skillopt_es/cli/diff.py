@@ -96,8 +96,11 @@ def _states(
 
     folders = [find_run(side.run, directory) for side in sides]
     shared = folders[0] == folders[1]
-    first = _state(sides[0], folders[0], problems)
-    last = _state(sides[1], folders[1], problems, after=first if shared else None)
+    said: list[str] = []
+    first = _state(sides[0], folders[0], said)
+    last = _state(sides[1], folders[1], said, after=first if shared else None)
+    # Of one log both sides say the same; the longer sentence has where it ends.
+    problems.extend([max(said, key=len)] if shared and said else said)
     if shared:
         known = _measured(folders[0], max(first, last, key=lambda side: side[2]))
     else:
@@ -111,7 +114,7 @@ def _measured(folder: Path, side: tuple[str, AnyState, int]) -> Mapping[str, Mea
     from skillopt_es.runs.reading import Reading
 
     _, state, seq = side
-    with Reading.of(folder) as reading:
+    with Reading.of(folder, framed=True) as reading:
         return fold((recorded.event for recorded in reading.read(after=seq)), state).measured
 
 
@@ -133,8 +136,9 @@ def _state(
                 f"{reading.run.name} has not begun", hint="there is nothing to compare yet"
             )
         reached = min(seq, reading.until)
-        if reading.problem is not None and (reached < seq or side.moment is None):
-            problems.append(f"{reading.run.name}: {reading.problem}; its state is that after event {reached}")
+        if reading.problem is not None:
+            ends = f"; its state is that after event {reached}" if reached < seq or side.moment is None else ""
+            problems.append(f"{reading.run.name}: {reading.problem}{ends}")
         moment = "now" if side.moment is None else f"{side.moment[0]} {side.moment[1]}"
         return f"{reading.run.name}, {moment} (event {reached:,})", state, reached
 

@@ -21,6 +21,7 @@ from skillopt_es.events.catalog import Recorded, RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.interchange.run_files import result_files
+from skillopt_es.runs.reading import whole_log
 
 if TYPE_CHECKING:
     from skillopt_es.deploy.facts import Facts
@@ -83,7 +84,6 @@ def export_command(
     endpoint: one word is the run there, unless it is -.
     """
     from skillopt_es.runs.folders import find_run
-    from skillopt_es.runs.reading import Reading
 
     given = {
         "--tracking-uri": tracking_uri is not None,
@@ -100,12 +100,8 @@ def export_command(
     meant = words if form in _TABLES and out is None else [run for run in runs if run is not None]
     _refuse_run(to, form, meant, directory)
     with ExitStack() as readings:
-        logs = []
-        for run in runs:
-            reading = readings.enter_context(Reading.of(find_run(run, directory)))
-            if reading.problem is not None:  # a file that is not whole looks like one that is
-                raise reading.problem
-            logs.append(reading.log)
+        # A file that is not whole looks like one that is.
+        logs = [readings.enter_context(whole_log(find_run(run, directory))) for run in runs]
         match form:
             case "skill":
                 _export_skill(logs[0], choice, to, force=force)
@@ -303,7 +299,7 @@ def _export_to_tracker(
     run = words[0] if words else None
     if out is not None:
         _refuse_run(out, form, words, directory)
-    with EventLog.open(find_run(run, directory)) as log:
+    with whole_log(find_run(run, directory)) as log:
         if form == "mlflow":
             click.echo(send_to_mlflow(log, tracking_uri, experiment))
         else:

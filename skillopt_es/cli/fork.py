@@ -9,6 +9,7 @@ import click
 
 from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
+from skillopt_es.cli.terminal import print_warning
 from skillopt_es.counting import counted
 from skillopt_es.presenting.documents import plain_fields
 from skillopt_es.presenting.numbers import shown_settings
@@ -50,10 +51,13 @@ def fork_command(
     found = find_run(run, directory)
     parent = found if found.name not in ("", "..") else found.resolve()
     with Reading.of(parent) as reading:
-        if until is None and reading.problem is not None:
-            reading.problem.hint = "`--until` forks it at a moment before the damage"
-            raise reading.problem
+        damage = reading.problem
+        if until is None and damage is not None:
+            damage.hint = "`--until` forks it at a moment before the damage"
+            raise damage
         seq = reading.head().seq if until is None else seq_of(reading, until)
+    if damage is not None:
+        print_warning(f"{parent.name} is damaged: {damage}; the fork has what comes up to event {seq}")
     moment = f"event-{seq}" if until is None else f"{until[0]}-{until[1]}"
     with fork_folder(name, parent, moment) as folder:
         made = make_fork(parent, seq, folder, overrides=overrides, now=lambda: datetime.now(UTC))

@@ -242,10 +242,10 @@ def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> _Content:
     from skillopt_es.deploy.folder import name_of, skill_folder, skill_folders
     from skillopt_es.deploy.receipt import receipt_of
     from skillopt_es.errors import OutputRefused
-    from skillopt_es.events.log import EventLog
     from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import whole_log
 
-    with EventLog.open(find_run(run, directory)) as log:
+    with whole_log(find_run(run, directory)) as log:
         skill, facts = chosen_skill(log, choice)
         began, _ = chosen_skill(log, SkillChoice(which="initial"))
     if skill.is_folder:

@@ -148,24 +148,27 @@ def _before_last(log: EventLog, types: tuple[str, ...], count: int) -> int:
 @click.argument("words", nargs=-1, required=True, metavar="[RUN] WHAT")
 @directory_option
 @json_option
-def show_command(words: tuple[str, ...], directory: Path, as_json: bool) -> None:
+def show_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
     """
     One event, call or skill of a run, in full.
 
     WHAT is the number of an event, the slot of a call (e1/s1/b0/failure-0), or the first letters of the hash of a skill
     or of the digest of a call. RUN is a name or a folder; the newest run when left out.
     """
+    from skillopt_es.cli.printing import as_found
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.lookup import find
+    from skillopt_es.runs.reading import Reading
 
     if len(words) > 2:
         raise click.UsageError("show takes a run and what to show: show [RUN] WHAT")
-    with EventLog.open(find_run(words[0] if len(words) == 2 else None, directory)) as log:
-        found = find(words[-1], log, Journal(log.reader))
+    with Reading.of(find_run(words[0] if len(words) == 2 else None, directory)) as reading:
+        found = find(words[-1], reading.log, Journal(reading.log.reader))
         if as_json:
-            print_json(found_json(found, log))
+            print_json(found_json(found, reading.log))
         else:
-            print_found(found, log)
+            print_found(found, reading.log)
+        return as_found(reading, shown=False)
 
 
 _ONE_LINE = 100

@@ -25,6 +25,7 @@ from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.projections.state import AnyState, Standing
 from skillopt_es.runs.lookup import Moment
+from skillopt_es.runs.reading import whole_log
 
 if TYPE_CHECKING:
     from skillopt_es.runs.reading import Reading
@@ -87,7 +88,7 @@ def _replay(
         _print(folder, state, seq, head, report)
         if out is not None:
             click.echo(f"written    {out}/ (current, best, state.json)")
-    found = as_found(reading) if cut or until is None else 0
+    found = as_found(reading, shown=cut or until is None)
     return found or _verdict(report, quiet=as_json)
 
 
@@ -242,7 +243,7 @@ def check_runs(folders: Sequence[Path], *, as_json: bool) -> int:
 
 def _checked(folder: Path) -> CheckReport | Unreadable:
     try:
-        with EventLog.open(folder) as log:
+        with whole_log(folder) as log:
             return check_log(log, folder)
     except SkillOptError as error:
         return Unreadable(str(error))

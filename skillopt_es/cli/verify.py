@@ -91,12 +91,12 @@ def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: b
     from contextlib import ExitStack
 
     from skillopt_es.deploy.check import check_export, parts_in, parts_problem
-    from skillopt_es.events.log import EventLog
     from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import whole_log
 
     parts = parts_in(folder)
     with ExitStack() as stack:
-        log = stack.enter_context(EventLog.open(find_run(run, directory))) if run is not None else None
+        log = stack.enter_context(whole_log(find_run(run, directory))) if run is not None else None
         reports = [check_export(each, log) for each in parts or (folder,)]
     problem = parts_problem(folder) if parts else ""
     ok = not problem and all(report.ok for report in reports)

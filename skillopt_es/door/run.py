@@ -27,6 +27,7 @@ from skillopt_es.projections.summary import DETAILS, Summary, summarize
 from skillopt_es.runs.folders import find_run
 from skillopt_es.runs.lookup import Kind, seq_of
 from skillopt_es.runs.overview import Spent, spent
+from skillopt_es.runs.reading import whole_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,7 +173,7 @@ class Run:
 
     @contextmanager
     def _log(self) -> Iterator[EventLog]:
-        with EventLog.open(self.folder) as log:
+        with whole_log(self.folder) as log:
             yield log
 
 

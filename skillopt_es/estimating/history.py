@@ -31,6 +31,7 @@ from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.runs.folders import run_folders
+from skillopt_es.runs.reading import whole_log
 from skillopt_es.sessions.accounts import minutes_of
 
 # The newest count; each one that is looked at is read whole, and an estimate should not take long.
@@ -109,7 +110,7 @@ def past_runs(directory: Path, run: RunData) -> list[PastRun]:
 def _past_run(folder: Path, planned: RunData) -> PastRun | None:
     """What a run has measured; None when it is another set-up, or cannot be read."""
     try:
-        with EventLog.open(folder) as log:
+        with whole_log(folder) as log:
             first = next(log.read(until=1), None)
             if (
                 first is None

@@ -187,8 +187,7 @@ def spent(folder: Path) -> Spent:
     """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
     with Reading.of(folder) as reading:
         found = spent_in(reading)
-        if reading.problem is not None:
-            raise reading.problem
+        reading.check()
         return found
 
 
@@ -227,11 +226,11 @@ def _used(reading: Reading, after: int, tally: AheadTally, prices: Prices, *, st
             damage = LogDamaged(f"call {changed} was changed after it was recorded")
             if strict:
                 raise damage
-            reading.problem = reading.problem or damage
+            reading.meet(damage)
         if journal.has_ahead():  # then each call matters, and which one came first
             return usage_of(tally.passing(journal.charges(after, until)), prices)
         known, kept = kept.calls, with_later(kept, log, until)
-        if until - known >= WORTH_IT and reading.problem is None:
+        if until - known >= WORTH_IT and reading.is_whole:
             keep_sums(folder, kept)
         return usage_of(tally.passing(journal.charges(after, until, plain=False)), prices, kept.sums)
     except LogUnreadable:
@@ -239,7 +238,7 @@ def _used(reading: Reading, after: int, tally: AheadTally, prices: Prices, *, st
     except LogError as error:
         if strict:
             raise
-        reading.problem = reading.problem or error
+        reading.meet(error)
         return usage_of(())
 
 

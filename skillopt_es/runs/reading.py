@@ -1,4 +1,9 @@
-"""What can be read of a log that may be damaged: all that comes before the first damage, which is named."""
+"""
+The door to a run's log: nobody else opens one to read it.
+
+`whole_log` is for whoever uses what it says: it refuses a damaged log. `Reading.of` is for whoever shows it: it gives
+what comes before the first damage, which is named in `problem`, and must be looked at.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +41,19 @@ class Reading:
     log: EventLog
     until: int = 0
     end: int = 0
-    problem: LogError | None = None
     cut_short: bool = False  # something was asked for that could be read in part only
+    _problem: LogError | None = None
+    _seen: bool = False  # somebody has asked whether there is a problem
     _first: RunStarted | None = field(default=None, alias="first")
 
     @classmethod
     @contextmanager
-    def of(cls, folder: Path) -> Iterator[Reading]:
-        """A run's log as it is now; what is asked for in vain then says, too, that the log is damaged."""
+    def of(cls, folder: Path, *, framed: bool = False) -> Iterator[Reading]:
+        """
+        A run's log as it is now, to show it; what is asked for in vain then says, too, that the log is damaged.
+
+        At its end it raises a problem that was not asked for. `framed` is for a part of a page that says it elsewhere.
+        """
         with EventLog.open(folder) as log:
             reading = cls(log)
             try:
@@ -51,13 +61,37 @@ class Reading:
             except LogUnreadable:
                 raise
             except LogError as error:
-                reading.problem = reading.problem or error
+                reading.meet(error)
             try:
                 yield reading
             except NotInRun as error:
                 if reading.problem is not None:
                     error.hint = f"the log can be read to event {reading.until} only: {reading.problem}"
+                    error.exit_code = 1  # it may have been there
                 raise
+            if not (reading._seen or framed):
+                reading.check()
+
+    @property
+    def problem(self) -> LogError | None:
+        """What is wrong with the log, as far as it is known by now."""
+        self._seen = True
+        return self._problem
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing wrong is known by now; whoever shows the log still has to ask for the problem."""
+        return self._problem is None
+
+    def check(self) -> None:
+        """Raises what is wrong with the log."""
+        if self._problem is not None:
+            raise self._problem
+
+    def meet(self, problem: LogError) -> None:
+        """Keeps the first problem: a later one may be its consequence."""
+        if self._problem is None:
+            self._problem, self._seen = problem, False
 
     def read(
         self, after: int = 0, until: int | None = None, types: Collection[str] | None = None, mentioning: str = ""
@@ -102,13 +136,13 @@ class Reading:
             raise
         except LogError as error:
             self.cut_short = True
-            self.problem = self.problem or error
+            self.meet(error)
 
     def _stop(self, error: LogDamaged | LogTooNew, after: int) -> None:
         """Nothing more is to be read: an event that does not say its number comes after those that were."""
         seq = error.seq if isinstance(error, LogDamaged) else None
         self.cut_short = True
-        self.problem = self.problem or error
+        self.meet(error)
         self.until = min(self.until, after if seq is None else seq - 1)
 
     @property
@@ -129,7 +163,7 @@ class Reading:
         try:
             return Journal(self.log.reader).asked()
         except LogDamaged as error:
-            self.problem = self.problem or error
+            self.meet(error)
             return 0
 
     def head(self) -> Head:
@@ -147,7 +181,7 @@ class Reading:
                 assert isinstance(recorded.event, RunStarted)
                 self._first = recorded.event
         if self._first is None:
-            raise self.problem or LogDamaged(f"{self.log.run.name} has no event yet", hint="the run has not begun")
+            raise self._problem or LogDamaged(f"{self.log.run.name} has no event yet", hint="the run has not begun")
         return self._first
 
     def _look(self, folder: Path) -> None:
@@ -160,13 +194,11 @@ class Reading:
             first = gap if there else self._gap()
             self.until = first - 1
             why = "does not follow its predecessor" if there else "is missing from the log"
-            self.problem = self.problem or LogDamaged(f"event {first} {why}", seq=first)
+            self.meet(LogDamaged(f"event {first} {why}", seq=first))
         rows = self.log.reader.rows(_TYPES)  # a writer may be at work
         unknown = [str(kind) for (kind,) in rows if kind not in BY_NAME]
-        if unknown and self.problem is None:
-            self.problem = LogTooNew(
-                f"the log has events of a type this software does not know ({', '.join(unknown[:3])})"
-            )
+        if unknown:
+            self.meet(LogTooNew(f"the log has events of a type this software does not know ({', '.join(unknown[:3])})"))
 
     def _gap(self) -> int:
         [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
@@ -177,7 +209,7 @@ class Reading:
         ends = said_ends(folder)
         missing = missing_bytes(self.log.path)
         if missing:
-            self.problem = LogDamaged(f"{self.log.path} was cut: its last {missing:,} bytes are missing")
+            self.meet(LogDamaged(f"{self.log.path} was cut: its last {missing:,} bytes are missing"))
         # Should the log's own end be unreadable, this is what is known of it.
         self.until = self.end = ends.furthest[0]
         self.until = self.end = self.log.head().seq
@@ -185,17 +217,15 @@ class Reading:
         here = (self.end, cast("int", last[0]) if last else 0)
         for name, said in ends.said:
             if said.seq > self.end and said.run_id == self.run.run_id:
-                self.problem = self.problem or LogDamaged(
-                    f"the log ends at event {self.end}, but {name} says that there were {said.seq}"
-                )
+                self.meet(LogDamaged(f"the log ends at event {self.end}, but {name} says that there were {said.seq}"))
         if ends.furthest[1] > here[1]:
             self._miss_calls(ends.furthest[1] - here[1], ends.furthest[1])
         for wrong in ends.missing(self.run.run_id, self.log.hash_at, here):
-            self.problem = self.problem or LogDamaged(wrong.message)
+            self.meet(LogDamaged(wrong.message))
         return ends
 
     def _miss_calls(self, missing: int, end: int) -> None:
-        self.problem = self.problem or LogDamaged(f"{missing:,} of {end:,} calls are missing from the journal")
+        self.meet(LogDamaged(f"{missing:,} of {end:,} calls are missing from the journal"))
 
     def _look_at_calls(self, ends: Ends) -> None:
         """Whether calls are missing from the journal, in the middle or at its end, or do not follow each other."""
@@ -204,9 +234,22 @@ class Reading:
             there, end = int(count or 0), max(int(last or 0), ends.furthest[1])
             broken = first_break(self.log.reader.rows, "calls", self.run.first_prev_hash)
         except LogDamaged as error:
-            self.problem = self.problem or error
+            self.meet(error)
             return
         if there < end:
             self._miss_calls(end - there, end)
         elif broken is not None:
-            self.problem = self.problem or LogDamaged(f"call {broken} does not follow call {broken - 1}")
+            self.meet(LogDamaged(f"call {broken} does not follow call {broken - 1}"))
+
+
+@contextmanager
+def whole_log(folder: Path, until: int | None = None) -> Iterator[EventLog]:
+    """
+    A run's log, for whoever uses what it says: raises LogError where any of it is missing or not what was written.
+
+    With `until` only what comes after that event may be damaged. A changed row is met when it is read.
+    """
+    with Reading.of(folder) as reading:
+        if until is None or reading.until < until:
+            reading.check()
+        yield reading.log

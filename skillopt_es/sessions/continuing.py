@@ -12,8 +12,8 @@ from skillopt_es.config.places import config_folder
 from skillopt_es.engine.programs import check_allowed, fold_log, program_of
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Learned, SkillTree
+from skillopt_es.runs.reading import whole_log
 
 
 @frozen(kw_only=True)
@@ -28,7 +28,7 @@ class Before:
 
 def read_before(folder: Path, overrides: Sequence[str]) -> Before:
     """What there is to continue from; raises ConfigError where nothing was measured yet, or it cannot be trained on."""
-    with EventLog.open(folder) as log:
+    with whole_log(folder) as log:
         state, seq = fold_log(log.read())
         run_id = log.run.run_id
     started = state.started

@@ -24,7 +24,6 @@ from skillopt_es.engine.tasks import Evaluation, RunData, recorded_run
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.errors import RunNotFound
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import evaluated
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree, Split, digest_of
@@ -40,6 +39,7 @@ from skillopt_es.programs.evaluation.scoring import (
 )
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
 from skillopt_es.projections.state import AnyState
+from skillopt_es.runs.reading import Reading
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.seal import Look, Seal, opened
 from skillopt_es.sessions.session import closing, open_or_create, read_state, split_ids
@@ -149,8 +149,10 @@ async def _look(
         return None
     own = Looks()
     if (folder / LOG_FILE).exists():
-        with EventLog.open(folder) as log:
-            own = looks_in(recorded.event for recorded in log.read(types=LOOK_TYPES))
+        with Reading.of(folder) as reading:
+            own = looks_in(recorded.event for recorded in reading.read(types=LOOK_TYPES))
+            if not session.accept_loss:
+                reading.check()
     return await opened(request.seal, Look(folder.name, request.skill.hash, session.now), own)
 
 

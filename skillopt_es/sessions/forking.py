@@ -15,13 +15,14 @@ from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import Event, RunForked, skills_in
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import RunExists
-from skillopt_es.events.log import EventLog, RunInfo
+from skillopt_es.events.log import RunInfo
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.lookup import seq_of
+from skillopt_es.runs.reading import whole_log
 from skillopt_es.version import software_version
 
 
@@ -84,7 +85,7 @@ def make_fork(
 def _shared(parent: Path, seq: int) -> tuple[AnyState, dict[str, SkillTree], RunInfo]:
     """What both runs have in common: the state, all texts by hash, and whose it is."""
     state, texts = RunState[object](), {}
-    with EventLog.open(parent) as log:
+    with whole_log(parent, seq) as log:
         for recorded in log.read(until=seq):
             state = evolve(state, recorded.event)
             texts.update({skill.hash: skill for skill in skills_in(recorded.event)})
@@ -111,7 +112,7 @@ def _named(changed: dict[str, Json]) -> str:
 def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:
     """What to do instead: the last moment before `seq` at which the change is allowed, if there is one."""
     state, allowed, done = RunState[object](), list[int](), 0
-    with EventLog.open(parent) as log:
+    with whole_log(parent, seq) as log:
         for recorded in log.read(until=seq):
             state = evolve(state, recorded.event)
             if (

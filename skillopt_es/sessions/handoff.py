@@ -19,11 +19,11 @@ from attrs import evolve, field, frozen
 from skillopt_es.errors import DataError, NotInRun
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.journal import FinishedCall, Journal
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import text_digest
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Message
+from skillopt_es.runs.reading import whole_log
 
 FOLDER = "handoff"
 _NAMED = 12
@@ -79,7 +79,7 @@ def _page(question: Question) -> str:
 def questions(folder: Path) -> list[Question]:
     """The questions of a run that wait for an answer, in the order of their slots."""
     found = [_read(file) for file in sorted((folder / FOLDER).glob("*.json"))]
-    with EventLog.open(folder) as log:
+    with whole_log(folder) as log:
         journal = Journal(log.reader)
         waiting = [each for each in found if not _answered(each, journal)]
     return sorted(waiting, key=lambda each: (each.call.slot, each.key))

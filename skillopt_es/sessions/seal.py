@@ -16,6 +16,7 @@ from skillopt_es.events.catalog import SealedTestOpened
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
+from skillopt_es.runs.reading import whole_log
 
 
 @frozen(kw_only=True)
@@ -80,7 +81,7 @@ async def opened(seal: Seal, look: Look, own: Looks) -> SealedTestOpened:
                 hint="`--split val` needs no seal; `--open-test` looks, and with `--run NAME` records it in that run",
             )
         return known or look.event(own.count + 1)
-    with EventLog.open(seal.run) as log:
+    with whole_log(seal.run) as log:
         before = _looks(log)
     known = before.of_evaluation(look.evaluation, look.skill)
     if known is None and not seal.opens:

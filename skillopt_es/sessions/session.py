@@ -24,7 +24,6 @@ from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, LostCall, Setting, SplitIds, digest_of
 from skillopt_es.events.writer import RunWriter
@@ -35,6 +34,7 @@ from skillopt_es.prompts import LATEST
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
 from skillopt_es.runs.now import Tally, Telling
+from skillopt_es.runs.reading import whole_log
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.continuing import Before, note_of
 from skillopt_es.sessions.skills import first_skill
@@ -196,7 +196,7 @@ def recorded_settings(log: Events) -> dict[str, Json]:
 
 def read_state(folder: Path, until: int | None = None) -> AnyState:
     """A run's state, read from its log alone; up to an event if one is named."""
-    with EventLog.open(folder) as log:
+    with whole_log(folder, until) as log:
         return fold_log(log.read(until=until))[0]
 
 

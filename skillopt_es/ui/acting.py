@@ -236,10 +236,9 @@ def _forked(folder: Path, fields: Mapping[str, str]) -> Path:
         raise Refused(f"the number of the {'event' if kind == 'seq' else kind} is missing", hint="or fork it from now")
     if kind is None and number:
         raise Refused(f"{number} of what?", hint="choose step, epoch or event, or leave the number empty")
-    with Reading.of(folder) as reading:
+    with Reading.of(folder, framed=True) as reading:  # the page that asks for it says what is wrong with the log
         if kind is None:
-            if reading.problem is not None:
-                raise reading.problem
+            reading.check()
             kind, seq = "seq", reading.head().seq
         else:
             seq = seq_of(reading, (kind, int(number)))

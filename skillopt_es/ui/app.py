@@ -138,7 +138,11 @@ class Pages:
         """A page of a run; one that shows it up to event `read` is kept fresh from there on."""
         stream = address("run", name, "stream", after=read) if read >= 0 else ""
         title = f"{at or 'run'} of {name}" if at else name
-        return page(title, *main, visit=self.visit(request), run=name, at=at, stream=stream)
+        wrong = (
+            self.site.damage(self.site.folder(name)) if at != "" else ""
+        )  # a run's first page says all that is wrong
+        said = [problem(prose(wrong))] if wrong else []
+        return page(title, *said, *main, visit=self.visit(request), run=name, at=at, stream=stream)
 
     async def failed(self, request: Request, error: Exception) -> Response:
         """A page that says what is wrong."""
@@ -165,7 +169,7 @@ class Pages:
         """Where a run stands."""
         folder = self.folder(request)
         facts = self.facts(request, "glance")
-        with Reading.of(folder) as reading:
+        with Reading.of(folder, framed=True) as reading:
             latest = list(reading.read(after=max(0, facts.read - LATEST), until=facts.read))
         said, not_followed = request.query_params.get("said", ""), Inbox(folder).not_followed()
         steering = steering_section(facts, self.visit(request), said, not_followed)
@@ -203,7 +207,7 @@ class Pages:
         query = request.query_params
         shown = [_number(value, 0) for value in query.getlist("show")]
         folder = self.folder(request)
-        with Reading.of(folder) as reading:
+        with Reading.of(folder, framed=True) as reading:
             item = query.get("item", "")
             retracted = retract_part(self.facts(request, "glance"), self.visit(request), item)
             return self.of_run(request, folder.name, "items", *item_page(reading, folder.name, item, shown, retracted))
@@ -217,7 +221,7 @@ class Pages:
         """What was refused, and what another rule would have said."""
         folder = self.folder(request)
         asked = rule_asked(request.query_params)
-        with Reading.of(folder) as reading:
+        with Reading.of(folder, framed=True) as reading:
             refused = self.site.kept(
                 folder,
                 "refused",
@@ -242,6 +246,8 @@ class Pages:
         for folder in folders:
             try:
                 found.append(self.site.kept(folder, "compared", partial(_compared, folder)))
+                damage = self.site.damage(folder)
+                wrong += [f"{folder.name}: {damage}"] if damage else []
             except SkillOptError as error:  # the others can be compared all the same
                 wrong.append(f"{folder.name} cannot be compared: {error}")
         names = [folder.name for folder in self.site.folders()]
@@ -276,7 +282,7 @@ class Pages:
         folder = self.folder(request)
         facts = self.facts(request, "glance")
         after = min(_number(request.query_params.get("after"), max(0, facts.end - _PAGE)), facts.end)
-        with Reading.of(folder) as reading:
+        with Reading.of(folder, framed=True) as reading:
             rows = list(reading.read(after=after, until=after + _PAGE))
         return self.of_run(request, facts.name, "events", *events_page(rows, facts, after))
 
@@ -284,7 +290,7 @@ class Pages:
         """One event."""
         seq = request.path_params["number"]
         folder = self.folder(request)
-        with Reading.of(folder) as reading:
+        with Reading.of(folder, framed=True) as reading:
             recorded = next(iter(reading.read(after=seq - 1, until=seq)), None) if 0 < seq < 2**62 else None
             if recorded is None:
                 raise NotInRun(f"{folder.name} has no event {seq}", hint=f"its events are 1 to {reading.end}")
@@ -324,7 +330,7 @@ def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
 
 def _compared(folder: Path) -> Compared:
     """What is compared of a run."""
-    with Reading.of(folder) as reading:
+    with Reading.of(folder, framed=True) as reading:
         best = _best(reading)
         tried = item_results(reading.results(_TESTS))
         return Compared(

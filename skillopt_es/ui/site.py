@@ -82,6 +82,15 @@ class Site:
 
         return self.kept(folder, depth, read)
 
+    def damage(self, folder: Path) -> str:
+        """What is wrong with a run's log; empty where it is whole."""
+
+        def read() -> str:
+            with Reading.of(folder) as reading:
+                return "" if reading.problem is None else f"{reading.problem}; it is shown as far as it can be read"
+
+        return self.kept(folder, "damage", read)
+
     def kept(self, folder: Path, what: object, read: Callable[[], T]) -> T:
         """What was read of a run, read anew only if its log has changed since."""
         key, mark = (folder, what), mark_of(folder)
