@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 # Opening a pipe that nobody writes to would wait for ever; Windows has none of these flags but the last.
 _AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -17,7 +17,7 @@ class NotPlainError(OSError):
     """What is there is not a plain file; `strerror` says what, after the name."""
 
 
-def open_plain(path: Path, *, follow: bool = False) -> BinaryIO:
+def open_plain(path: Path, *, follow: bool = False) -> BufferedReader:
     """
     The file, open for reading; with `follow` also behind a symbolic link.
 
@@ -39,6 +39,11 @@ def open_plain(path: Path, *, follow: bool = False) -> BinaryIO:
     except BaseException:
         os.close(number)
         raise
+
+
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """The path without links, as `Path.resolve` has it; that raises RuntimeError for a link to itself before 3.13."""
+    return Path(os.path.realpath(path))
 
 
 def read_plain(path: Path, *, follow: bool = False) -> bytes:

@@ -18,6 +18,7 @@ ALLOWED = {
         "skillopt_es.errors",
         "skillopt_es.events.values",
         "skillopt_es.events.codec",
+        "skillopt_es.events.plain",
         "skillopt_es.ports",
     ),
     "skillopt_es": ("skillopt_es",),

@@ -16,6 +16,7 @@ from skillopt_es.adapters.benchmarks.id_lists import MANIFEST, IdLists, read_id_
 from skillopt_es.adapters.benchmarks.plan import SPLITS, Benchmark, Fields, Found
 from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.errors import DataError, OutputRefused
+from skillopt_es.events.plain import open_plain
 from skillopt_es.events.values import Json, Split
 
 
@@ -46,7 +47,7 @@ def build(benchmark: Benchmark, *, source: Path, out: Path, ids: Path | None, so
 
 def digest_of_file(file: Path) -> str:
     """The SHA-256 of a file, read in pieces."""
-    with file.open("rb") as data:
+    with open_plain(file, follow=True) as data:
         return hashlib.file_digest(data, "sha256").hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
@@ -12,6 +13,7 @@ from skillopt_es.adapters.benchmarks.plan import Fields
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows, texts_of
 from skillopt_es.adapters.environments.data import RawItem, read_rows
 from skillopt_es.errors import DataError, extra_hint
+from skillopt_es.events.plain import open_plain
 from skillopt_es.events.values import Json
 
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
@@ -48,7 +50,7 @@ def _json(file: Path) -> Iterator[tuple[str, object]]:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, object]]:
-    with file.open(encoding="utf-8-sig", newline="\n") as lines:
+    with io.TextIOWrapper(open_plain(file, follow=True), encoding="utf-8-sig", newline="\n") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
@@ -73,10 +75,11 @@ def _parquet(file: Path) -> Iterator[tuple[str, object]]:
         ) from None
     try:
         number = 0
-        for batch in parquet.ParquetFile(file).iter_batches(batch_size=_BATCH):
-            for row in batch.to_pylist():
-                number += 1
-                yield f"{file}: row {number}", row
+        with open_plain(file, follow=True) as data:
+            for batch in parquet.ParquetFile(data).iter_batches(batch_size=_BATCH):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{file}: row {number}", row
     except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
         raise DataError(f"{file}: cannot be read as Parquet: {error}", hint="download the file again") from None
 

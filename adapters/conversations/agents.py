@@ -26,6 +26,7 @@ from skillopt_es.adapters.conversations.files import (
     said,
     word,
 )
+from skillopt_es.events.codec import clean_text
 from skillopt_es.ports import Conversation, Unreadable
 
 
@@ -199,7 +200,11 @@ def _editor_conversation(name: str, data: Record, bubbles: Mapping[str, Record])
 
 def _conversation(agent: str, key: str, begun: Record, turns: Gathering) -> Conversation:
     return Conversation(
-        agent=agent, id=key, folder=word(begun, "cwd"), when=word(begun, "timestamp"), turns=turns.done()
+        agent=agent,
+        id=clean_text(key),
+        folder=clean_text(word(begun, "cwd")),
+        when=clean_text(word(begun, "timestamp")),
+        turns=turns.done(),
     )
 
 

@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 
 from attrs import define, field
 
+from skillopt_es.events.codec import clean_text
+from skillopt_es.events.plain import open_plain
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ToolUse, Turn
 
@@ -27,9 +29,11 @@ class CannotRead(Exception):
 def records(path: Path) -> list[Record]:
     """The objects of a JSON Lines file; a last line that is still being written is left out."""
     try:
-        if path.stat().st_size > MOST_BYTES:
+        with open_plain(path, follow=True) as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
             raise CannotRead(f"it has more than {MOST_BYTES // 2**20} MiB")
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = content.decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise CannotRead(str(getattr(error, "strerror", None) or "it is not UTF-8 text")) from error
     found: list[Record] = []
@@ -51,18 +55,23 @@ def records(path: Path) -> list[Record]:
 def read_only(path: Path) -> Iterator[sqlite3.Connection]:
     """A copy of a SQLite database, which its agent may be writing: even a reader would touch the files beside it."""
     with TemporaryDirectory() as folder:
-        copy = Path(folder, "copy.db")
         try:
-            shutil.copyfile(path, copy)
+            copy = _copied(path, Path(folder, "copy.db"))
             log = path.with_name(f"{path.name}-wal")
             if log.exists():
-                shutil.copyfile(log, copy.with_name("copy.db-wal"))
+                _copied(log, copy.with_name("copy.db-wal"))
             with closing(sqlite3.connect(copy)) as connection:
                 yield connection
         except OSError as error:
             raise CannotRead(str(error.strerror)) from error
         except sqlite3.Error as error:
             raise CannotRead(f"SQLite says: {error}") from error
+
+
+def _copied(path: Path, to: Path) -> Path:
+    with open_plain(path, follow=True) as file, to.open("wb") as copy:
+        shutil.copyfileobj(file, copy)
+    return to
 
 
 def object_of(text: object) -> Record:
@@ -114,6 +123,7 @@ class Gathering:
 
     def person(self, text: str) -> None:
         """A person said something: a new turn, unless nothing was done about what was said just before."""
+        text = clean_text(text)  # an agent that cuts a text may leave half of a character
         if not text:
             return
         if self._asked and not self._answered and not self._tools:
@@ -125,16 +135,16 @@ class Gathering:
     def agent(self, text: str) -> None:
         """The agent said something; its last words of a turn are its answer."""
         if text:
-            self._answered = text
+            self._answered = clean_text(text)
 
     def called(self, key: str, name: str, given: str) -> None:
         """The agent called a tool."""
-        self._tools[key] = ToolUse(name=name, given=given)
+        self._tools[key] = ToolUse(name=clean_text(name), given=clean_text(given))
 
     def returned(self, key: str, result: str) -> None:
         """A tool gave its result; one that nobody called is left out."""
         if (call := self._tools.get(key)) is not None:
-            self._tools[key] = ToolUse(name=call.name, given=call.given, result=result)
+            self._tools[key] = ToolUse(name=call.name, given=call.given, result=clean_text(result))
 
     def done(self) -> tuple[Turn, ...]:
         """All turns."""

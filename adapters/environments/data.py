@@ -13,6 +13,7 @@ from typing import NoReturn
 from attrs import frozen
 
 from skillopt_es.errors import DataError
+from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json
 
 # JSON's own white space, which is less than Python's.
@@ -84,9 +85,11 @@ def text_of(path: Path) -> str:
     if path.is_dir():
         raise DataError(f"{path} is a folder, not a file", hint="name the .json or .jsonl file that holds the items")
     try:
-        data = path.read_bytes()
+        data = read_plain(path, follow=True)
     except FileNotFoundError:
         raise DataError(f"there is no file {path}", hint="check the path in the config") from None
+    except NotPlainError:  # a device may have no end, a pipe no writer
+        raise DataError(f"{path} is not a plain file", hint="save what it gives as a file") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
     try:

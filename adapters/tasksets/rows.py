@@ -12,6 +12,7 @@ from attrs import field, frozen
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
 from skillopt_es.adapters.environments.data import read_rows, text_of
 from skillopt_es.errors import DataError, extra_hint
+from skillopt_es.events.plain import open_plain
 from skillopt_es.events.values import Json
 
 Row = dict[str, Json]
@@ -57,7 +58,7 @@ def _delimiter(path: Path) -> str:
 def read_dataset(folder: Path) -> list[tuple[str, Row]]:
     """The rows of a HuggingFace dataset as `save_to_disk` writes it; those of several splits say which is theirs."""
     if (folder / "dataset_dict.json").exists():
-        names = json.loads((folder / "dataset_dict.json").read_text(encoding="utf-8"))["splits"]
+        names = json.loads(text_of(folder / "dataset_dict.json"))["splits"]
         parts = [(name, folder / name) for name in names]
     else:
         parts = [("", folder)]
@@ -82,12 +83,8 @@ def _arrow_rows(path: Path) -> list[Row]:
             f"{path.name} needs pyarrow to be read", hint=f"{extra_hint('materialize')}; or save it as CSV"
         ) from None
     try:
-        table: Any
-        if path.suffix == ".parquet":
-            table = parquet.read_table(path)
-        else:
-            with path.open("rb") as file:
-                table = pa.ipc.open_stream(file).read_all()
+        with open_plain(path, follow=True) as file:
+            table: Any = parquet.read_table(file) if path.suffix == ".parquet" else pa.ipc.open_stream(file).read_all()
     except (pa.ArrowException, OSError) as error:
         raise DataError(
             f"{path} cannot be read: {error}", hint="is it whole, and of the kind its name says?"

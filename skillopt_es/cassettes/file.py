@@ -24,6 +24,7 @@ from skillopt_es.errors import CassetteDamaged
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.log import RunInfo
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.portable import Chained, PortableCall, PortableEvent, PortableLog, chained
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json, digest_of
@@ -128,7 +129,7 @@ def _damaged(path: Path, why: str) -> CassetteDamaged:
 def _lines(path: Path) -> list[bytes]:
     """All lines but the last one, which must vouch for them."""
     try:
-        raw = path.read_bytes()
+        raw = read_plain(path, follow=True)
     except FileNotFoundError:
         raise CassetteDamaged(
             f"there is no cassette {path}", hint="`skillopt-es freeze RUN --out FILE` makes one"

@@ -21,6 +21,7 @@ from skillopt_es.engine.tasks import mean_score
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.logs import logger
 from skillopt_es.presenting.documents import plain, plain_score
@@ -157,9 +158,9 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     tell_of(config)
     if path is None:
         tell("note", OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO)
-    stem = "demo" if path is None else path.resolve().stem
+    stem = "demo" if path is None else real_path(path).stem
     if stem == "config" and path is not None:
-        stem = path.resolve().parent.name
+        stem = real_path(path).parent.name
     skill = load_skill(config) if skill_file is None else _skill_of(config, skill_file)
     return config, skill, stem, seal_of(config, opens=opens)
 
@@ -187,7 +188,7 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
     if not file.exists():
         raise DataError(f"--skill {file}: no such file", hint="name the file or the folder of the skill")
-    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))
+    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(real_path(file)))))
 
 
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from skillopt_es.config.places import refuse_packaged
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.values import SkillTree
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Raises OutputRefused for a file that is there, unless it may be replaced."""
+    """Raises OutputRefused for a file that is there, unless it may be replaced, and for one of this package."""
+    refuse_packaged(path)
     if path.is_dir():
         raise OutputRefused(f"{path} is a folder", hint="name a file in it")
     if path.exists() and not force:

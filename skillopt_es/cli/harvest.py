@@ -62,12 +62,14 @@ def scan_command(
     The agents' files are only read. No model is asked and nothing is sent anywhere. What was found before stays as it
     is, with what was decided about it.
     """
+    from skillopt_es.config.places import refuse_packaged
     from skillopt_es.harvest.mining import candidates
     from skillopt_es.harvest.review import appended, read_harvest
     from skillopt_es.ports import Unreadable
     from skillopt_es.sessions.conversations import AGENT_NAMES, read_conversations
 
     chosen = _known(agents, AGENT_NAMES)
+    refuse_packaged(out)
     known = read_harvest(out)
     day = _day(since)
     everything = list(read_conversations(Path.home() if home is None else home, chosen))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from skillopt_es.config.places import refuse_packaged
 from skillopt_es.errors import ConfigError, OutputRefused
 
 _FILES = {
@@ -66,6 +67,7 @@ def write_project(directory: Path, agent: str | None = None, *, force: bool) -> 
     files = dict(_FILES)
     if agent is not None:
         files[_AGENTS[agent][0]] = "your agent, which does the tasks"
+    refuse_packaged(directory)
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"{directory} is a file, not a folder", hint="name another folder")
     there = [name for name in files if (directory / name).exists()]
@@ -132,6 +134,7 @@ def new_environment_command(name: str, directory: Path | None) -> None:
 def write_package(name: str, folder: Path) -> list[str]:
     """The files of the package, written; raises an error, and writes nothing, where one would be overwritten."""
     _require_new(name)
+    refuse_packaged(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputRefused(f"{folder} exists already", hint="name a new folder, or an empty one")
     module = f"skillopt_es_{name.replace('-', '_')}"

@@ -24,6 +24,7 @@ from skillopt_es.cli.options import (
 )
 from skillopt_es.cli.printing import tell_of
 from skillopt_es.config import RunConfig
+from skillopt_es.events.plain import real_path
 
 if TYPE_CHECKING:
     from skillopt_es.door.run import Run
@@ -84,9 +85,9 @@ def run_command(
     if dry_run:
         print_estimate(loaded, directory, as_json=as_json)
         return 0
-    stem = again or demo or "demo" if config is None else config.resolve().stem
+    stem = again or demo or "demo" if config is None else real_path(config).stem
     if stem == "config" and config is not None:
-        stem = config.resolve().parent.name
+        stem = real_path(config).parent.name
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and again is None and backends == {"simulated"}
     prepare_process()

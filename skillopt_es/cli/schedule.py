@@ -13,6 +13,7 @@ import click
 from attrs import frozen
 
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.plain import real_path
 
 
 @frozen
@@ -61,7 +62,7 @@ def schedule_command(
     clock = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", moment)
     if clock is None:
         raise click.UsageError(f"--at {moment}: write a time of day as HH:MM")
-    path = config.resolve()
+    path = real_path(config)
     words = [_command(), "run", path.name, "--quiet"]
     for option, value in (("--max-calls", max_calls), ("--max-cost", max_cost), ("--notify", notify)):
         words += [] if value is None else [option, f"{value:g}" if isinstance(value, float) else str(value)]

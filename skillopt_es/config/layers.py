@@ -28,6 +28,7 @@ from skillopt_es.config.shipped import MARK, is_shipped_size
 from skillopt_es.config.values import nearest
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json
 
 _DEMO = "demo"
@@ -39,7 +40,7 @@ def load_config(
 ) -> RunConfig:
     """The run that a file, its overrides and the environment's variables describe; without a file, the bundled demo."""
     file = demo_config() if path is None else path
-    return _loaded(_chain(file, ()), file.resolve().parent, overrides, environ)
+    return _loaded(_chain(file, ()), real_path(file).parent, overrides, environ)
 
 
 def config_of(
@@ -47,7 +48,7 @@ def config_of(
 ) -> RunConfig:
     """The run that a mapping describes, written as a file in `folder` would be; with `_base_` where it has one."""
     return _loaded(
-        _based(folder / "config", "the config", copy.deepcopy(tree), ()), folder.resolve(), overrides, environ
+        _based(folder / "config", "the config", copy.deepcopy(tree), ()), real_path(folder), overrides, environ
     )
 
 
@@ -283,7 +284,7 @@ def _laid_over(old: Json, new: Json) -> Json:
 
 def _chain(file: Path, seen: tuple[Path, ...]) -> list[tuple[str, Tree]]:
     """A file's layers, the base of its bases first."""
-    file = file.resolve()
+    file = real_path(file)
     if file in seen:
         raise ConfigError(f"{file}: _base_ leads back to this file", hint="remove one of the _base_ lines")
     return _based(file, *read_yaml(file), (*seen, file))

@@ -11,6 +11,7 @@ import attrs
 from attrs import field, frozen
 
 from skillopt_es.config.places import is_packaged, place_in_words
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import AppendixOrder, GateMetric, GateNoise, GateRule, Json, Role, Trust
 from skillopt_es.ports import RoleSettings
 from skillopt_es.skill.density import LEADING_WORDS
@@ -382,7 +383,7 @@ class RunConfig:
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""
-        return Path(self.folder, value).resolve()
+        return real_path(Path(self.folder, value))
 
     def place(self, key: str) -> str:
         """Where a key's value was written, to begin an error with; empty where the user did not write it."""

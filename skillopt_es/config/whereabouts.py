@@ -12,6 +12,7 @@ from attrs import frozen
 
 from skillopt_es.config.places import packaged
 from skillopt_es.config.sections import Tree
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json
 
 KEYS = ("skill_init", "split_dir", "data_path", "data_root", "data_dirs", "docs_dirs", "grader_files")
@@ -89,7 +90,7 @@ def _each(key: str, value: Json, placed: Callable[[str], str]) -> Json:
 def asked_from_here(asked: Mapping[str, Json], config: Path) -> dict[str, Json]:
     """Settings of the command line, by key, for a config in this folder: their paths start at the working folder."""
     env = {key.removeprefix("env."): value for key, value in asked.items() if key.startswith("env.")}
-    places = Whereabouts(config=config.resolve(), working=Path.cwd(), original=False)
+    places = Whereabouts(config=real_path(config), working=Path.cwd(), original=False)
     found = settled_paths(env, {f"env.{key}": "--set" for key in env}, "--set", places).env
     return {**asked, **{f"env.{key}": value for key, value in found.items()}}
 

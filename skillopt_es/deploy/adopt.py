@@ -18,6 +18,7 @@ from pathlib import Path
 
 from attrs import asdict, evolve, frozen
 
+from skillopt_es.config.places import refuse_packaged
 from skillopt_es.deploy.install import STORE
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.strict import MISFITS, strict_converter
@@ -25,6 +26,7 @@ from skillopt_es.events.values import digest_of
 
 _converter = strict_converter(detailed=False)
 _RECEIPT = "receipt.json"
+_ELSEWHERE = "`skillopt-es export RUN SKILL.md` writes the best skill to a file, `install` gives it to an agent"
 
 
 @frozen(kw_only=True)
@@ -60,6 +62,7 @@ def adopt(
 
     Raises OutputRefused where a file is neither as it is to be nor as it was `first`.
     """
+    refuse_packaged(folder / name, _ELSEWHERE)
     adoption = evolve(adoption, after={**dict.fromkeys(gone(files, first=first), ""), **adoption.after})
     others = [path for path, digest in adoption.after.items() if _digest(folder / path) != digest]
     if not others:
@@ -86,6 +89,7 @@ def is_as(folder: Path, files: Mapping[str, str]) -> bool:
 
 def take_back(folder: Path, name: str) -> list[str]:
     """Puts back what was there before; the files. Raises OutputRefused where somebody has changed them since."""
+    refuse_packaged(folder / name, _ELSEWHERE)
     store = folder / STORE / "adopted" / name
     adoption = _earlier(store)
     if adoption is None:

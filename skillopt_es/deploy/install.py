@@ -21,6 +21,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from skillopt_es.config.places import refuse_packaged
 from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
 from skillopt_es.deploy.receipt import Receipt, changed_since, read_receipt, receipt_text
 from skillopt_es.errors import OutputRefused
@@ -243,6 +244,7 @@ def _opened(skills: Path, name: str, *, make: bool) -> Iterator[_Shelf]:
             "this system has no lock (flock) that keeps two installations apart",
             hint="`skillopt-es export` writes the folder: copy it where the agent looks",
         )
+    refuse_packaged(skills)
     shelf = _Shelf(skills, name)
     try:
         if make:

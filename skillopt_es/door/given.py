@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from skillopt_es.config import RunConfig, config_of, load_config, with_overrides
 from skillopt_es.engine.programs import Program, hand_over
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import HANDED_OVER, AnswerFunction, ChatModel, Environment, GraderFunction
 from skillopt_es.sessions.opening import function_model, open_environment
@@ -128,7 +129,7 @@ def stem_of(config: Config) -> str:
         return "run"
     if config is None:
         return "demo"
-    file = Path(config).resolve()
+    file = real_path(config)
     return file.parent.name if file.stem == "config" else file.stem
 
 

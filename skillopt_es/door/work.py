@@ -25,6 +25,7 @@ from skillopt_es.errors import Interrupted
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
 from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import SkillTree, Split
 from skillopt_es.ports import Environment, GraderFunction
 from skillopt_es.programs.evaluation.scoring import Progress
@@ -345,7 +346,7 @@ def _skill(given: SkillTree | PathOrText | None, config: RunConfig) -> tuple[Ski
         return given, ()
     if given is None:
         return load_skill(config)
-    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(Path(given).resolve()))))
+    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(real_path(given)))))
 
 
 def evaluate(

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 from cattrs.preconf.json import make_converter
 
 from skillopt_es.errors import DataError
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import Json
 from skillopt_es.harvest.mining import Candidate
 
@@ -100,7 +101,12 @@ def read_harvest(file: Path) -> dict[str, Reviewed]:
     if not file.exists():
         return {}
     found: dict[str, Reviewed] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
+    try:
+        text = read_plain(file, follow=True).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise DataError(f"{file} cannot be read: {why}", hint="name a file of `skillopt-es harvest scan`") from None
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:

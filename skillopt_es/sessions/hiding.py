@@ -7,6 +7,7 @@ from pathlib import Path
 
 from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import Answers, ChatModel, Environment, Onlooker, seen_by_code
@@ -52,8 +53,8 @@ def check_walls(environment: Environment, config: RunConfig, run: Path) -> None:
 
 def answers_of(config: RunConfig, run: Path) -> Answers:
     """The data, this run and others; around them the folders of config and data; the repositories that those are in."""
-    home, runs = Path(config.folder).resolve(), run.resolve().parent
-    named = [place.resolve() for place in _data(config)]
+    home, runs = real_path(config.folder), run.resolve().parent
+    named = [real_path(place) for place in _data(config)]
     data = [place for place in named if not home.is_relative_to(place)]
     logs = [log.parent for log in runs.glob(f"*/{LOG_FILE}")]
     # Around the root of the disk there is nothing.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.plain import NotPlainError, read_plain, real_path
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import ChatModel, Environment, opens_skills, provided
 from skillopt_es.skill.folders import (
@@ -72,13 +73,15 @@ def read_skill(path: Path) -> str:
     """A skill file's text; raises DataError saying what is wrong with it."""
     try:
         # As bytes: reading it as text would change its line ends, and nobody would be told.
-        return path.read_bytes().decode("utf-8")
+        return read_plain(path, follow=True).decode("utf-8")
     except FileNotFoundError:
         raise DataError(
             f"{path}: no such skill file", hint="fix env.skill_init, or leave it empty to start from nothing"
         ) from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
+    except NotPlainError:  # a device may have no end, a pipe no writer
+        raise DataError(f"{path} is not a plain file", hint="name a file such as SKILL.md") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -144,7 +147,7 @@ def _check_apart(path: Path, config: RunConfig) -> None:
     named = {key: getattr(config.env, key) for key in ("data_path", "split_dir")}
     own = {"the config": Path(config.folder), **{f"env.{key}": config.path(at) for key, at in named.items() if at}}
     for what, place in own.items():
-        if place.resolve().is_relative_to(path):
+        if real_path(place).is_relative_to(path):
             raise DataError(
                 f"{path} holds {what} ({place}), which is no part of a skill",
                 hint="name a folder that holds the skill and nothing else, or its SKILL.md",
@@ -165,7 +168,7 @@ def _check_number(path: Path, files: dict[str, str], main: str) -> None:
 
 def _files(folder: Path) -> Iterator[Path]:
     """The files of a folder in the order of their paths; raises DataError for a link that leads out of it."""
-    root = folder.resolve()
+    root = real_path(folder)
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if each not in _LEFT_OUT)
         for name in sorted([*names, *folders]):
@@ -173,7 +176,7 @@ def _files(folder: Path) -> Iterator[Path]:
             if name in _LEFT_OUT or name.endswith(".pyc"):
                 continue
             if file.is_symlink():
-                if not file.resolve().is_relative_to(root):
+                if not real_path(file).is_relative_to(root):
                     raise DataError(
                         f"{file}: this link leads out of {folder}", hint="put a copy of what it names in its place"
                     )
@@ -219,7 +222,7 @@ def _unmarked(text: str, name: str) -> tuple[str, tuple[str, ...]]:
 
 def origin_of(path: Path) -> str:
     """One sentence without the names of folders above; empty where nothing is known."""
-    path = path.resolve()
+    path = real_path(path)
     folder, above = path.parent, path.parent.parent
     released = _RELEASED.fullmatch(path.name)
     if released and above.name == "ckpt":

@@ -19,6 +19,7 @@ from skillopt_es.config.files import read_yaml
 from skillopt_es.config.values import nearest
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json, digest_of
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.sessions.commons import Limits, endpoint_of
@@ -255,7 +256,7 @@ def _names(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _run(file: Path, setting: _Setting, name: str, seed: int | None, score: Scored) -> tuple[PlannedRun, RunConfig]:
-    path = (file.parent / setting.config).resolve()
+    path = real_path(file.parent / setting.config)
     values = dict(setting.values) if seed is None else {**setting.values, "train.seed": seed}
     overrides = tuple(f"{key}={json.dumps(value)}" for key, value in values.items())
     try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from support.in_process import Cli
+
+from skillopt_es.config.places import packaged
 
 START = "# Answers\n\nAnswer from the text.\n"
 
@@ -66,3 +69,53 @@ def test_a_run_that_began_with_nothing_has_no_file_to_replace(cli: Cli, project:
     """It says what to do instead."""
     cli("run", "--name", "two", "--quiet", "--set", "train.num_epochs=1", "--set", "env.skill_init=")
     assert "`skillopt-es export two SKILL.md`" in cli("adopt", "two").err
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The configs that come with the package, as they are: a copy that a failing test may overwrite."""
+    copy = Path(shutil.copytree(packaged(), tmp_path / "package"))
+    monkeypatch.setattr("skillopt_es.config.places.packaged", lambda name="": copy / name)
+    monkeypatch.setattr("skillopt_es.config.layers.packaged", lambda name="": copy / name)
+    return copy
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Each file's bytes."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_the_packages_own_files_are_never_written_to(
+    cli: Cli, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by `adopt` of a run of the demo, nor by another command, nor through a link."""
+    monkeypatch.chdir(tmp_path)
+    few = ("--quiet", "--set", "train.num_epochs=1", "--set", "train.batch_size=12")
+    assert cli("run", "--name", "demo", *few).code == 0
+    (tmp_path / "link").symlink_to(package / "demo")
+    (tmp_path / "LINK.md").symlink_to(package / "demo" / "SKILL.md")
+    for number, place in enumerate(("link/SKILL.md", "LINK.md")):
+        assert cli("run", "--name", f"link{number}", *few, "--set", f"env.skill_init={tmp_path / place}").code == 0
+    before = contents(package)
+    for words in (
+        ("adopt", "demo"),
+        ("adopt", "demo", "--force"),
+        ("adopt", "demo", "--undo"),
+        ("adopt", "link0", "--force"),
+        ("adopt", "link1", "--force"),
+        ("export", "demo", "link/SKILL.md", "--force"),
+        ("export", "demo", package / "demo" / "new.md"),
+        ("export", "demo", f"{package}/demo/"),
+        ("replay", "demo", "--out", "link/replayed"),
+        ("report", "demo", "--out", "link/report.html"),
+        ("freeze", "demo", "--out", "link/a.cassette"),
+        ("install", "demo", "--to", "./link", "--name", "mine"),
+        ("init", package / "init", "--force"),
+        ("new-environment", "mine", package / "new"),
+        ("harvest", "scan", "--home", tmp_path, "--out", "link/harvest.jsonl"),
+    ):
+        done = cli(*words)
+        assert done.code == 2, (words, done)
+        assert "belongs to the installed skillopt-es" in done.err, (words, done.err)
+    assert "`skillopt-es export RUN SKILL.md`" in cli("adopt", "demo").err
+    assert contents(package) == before

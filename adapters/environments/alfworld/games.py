@@ -11,6 +11,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.environments.alfworld.household import TASK_MARK
 from skillopt_es.adapters.environments.alfworld.world import WorldError
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import Json, digest_of
 
 _TASK = re.compile(re.escape(TASK_MARK) + r'([^"\\]*)')
@@ -42,7 +43,7 @@ class Game:
             return self.text
         assert self.file is not None
         try:
-            data = self.file.read_bytes()
+            data = read_plain(self.file, follow=True)
         except OSError as error:
             raise WorldError(f"the game file cannot be read any more: {error.strerror}") from error
         if digest_of(data) != self.digest:

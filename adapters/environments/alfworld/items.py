@@ -14,6 +14,7 @@ from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.splits import plain_items
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.errors import DataError
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import Json, digest_of
 
 TASK_TYPES = (
@@ -78,7 +79,7 @@ class GameReader:
             return raw
         file = self._file(raw)
         try:
-            data = file.read_bytes()
+            data = read_plain(file, follow=True)
         except OSError as error:
             raise raw.refusal(f"its game file {file} cannot be read: {error.strerror}", self._hint()) from None
         try:
@@ -154,7 +155,7 @@ def reference_beside(game_file: Path, root: Path) -> str:
     if not file.resolve().is_relative_to(root.resolve()):
         raise ValueError(f"{FILE} is a link that points outside of {root}")
     try:
-        given: Json = json.loads(file.read_bytes())
+        given: Json = json.loads(read_plain(file, follow=True))
     except OSError as error:
         raise ValueError(f"{FILE} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
