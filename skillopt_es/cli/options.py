@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +16,39 @@ OFFLINE_DEMO = "This is the offline demo: both models are simulated, no key and 
 """Said where nobody names a config."""
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+_SHAPED_LIKE_AN_OPTION = re.compile(r"--[A-Za-z][\w-]*(=.*)?|-\w\S*", re.DOTALL)
+
+
+class TextCommand(click.Command):
+    """A command that takes a text, such as a line of a skill: one that begins with a dash is a text, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments as any command does, once options and texts are told apart."""
+        return super().parse_args(ctx, _options_first(args, self.get_params(ctx)))
+
+
+def _options_first(args: Sequence[str], params: Sequence[click.Parameter]) -> list[str]:
+    """The arguments with all options and their values in front, and a mark behind which nothing is an option."""
+    options = [each for each in params if isinstance(each, click.Option)]
+    takes = {name: 0 if each.is_flag or each.count else each.nargs for each in options for name in each.opts}
+    takes |= {name: 0 for each in options for name in each.secondary_opts}
+    found, texts, waiting = list[str](), list[str](), list(args)
+    while waiting:
+        word = waiting.pop(0)
+        if word == "--":
+            texts += waiting
+            break
+        name, given, _ = word.partition("=")
+        if word in takes:
+            found += [word, *waiting[: takes[word]]]
+            del waiting[: takes[word]]
+        elif (given and name in takes) or _SHAPED_LIKE_AN_OPTION.fullmatch(word):
+            found.append(word)
+        else:
+            texts.append(word)
+    return [*found, "--", *texts]
 
 
 def directory_option(command: F) -> F:

@@ -8,12 +8,12 @@ from typing import cast, get_args
 
 import click
 
-from skillopt_es.cli.options import budget_options, directory_option, json_option
+from skillopt_es.cli.options import TextCommand, budget_options, directory_option, json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.events.values import Json, Order
 
 
-@click.command("steer")
+@click.command("steer", cls=TextCommand)
 @click.argument("run")
 @click.argument("order", type=click.Choice(get_args(Order)))
 @click.argument("text", required=False, default="")
@@ -49,6 +49,10 @@ def steer_command(
     take [HASH]      take the candidate that waits for its verdict, whatever the rule says
     refuse [HASH]    refuse it
     retract ITEM     leave this item out, after the open step; what was made of it until then stays
+
+    \b
+    skillopt-es steer my-run hint "dates are always ISO" --why "the grader's manual says so"
+    skillopt-es steer my-run strike "- Give durations in minutes." --why "the format has changed"
 
     A steered run is a run like any other: `replay --check` derives all that follows from its orders.
     """
