@@ -11,24 +11,23 @@ from skillopt_es.cli.terminal import tell
 from skillopt_es.errors import ConfigError, extra_hint
 
 _OTHERS = (
-    "others can reach this page over the network, under this machine's name or number; it is not encrypted, and "
-    "whoever has the token may act"
+    "other machines can reach this page. Anyone who has the token can run commands on this machine as you. "
+    "The page uses plain HTTP, so the token crosses the network unencrypted"
 )
 
 
 @click.command("ui")
 @directory_option
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes any free one.")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Another address lets others in who know the token."
-)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Another address lets other machines in.")
 @click.option("--read-only", is_flag=True, help="Nothing can be started, stopped or changed from the page.")
 def ui_command(directory: Path, port: int, host: str, read_only: bool) -> None:
     """
     A page in your browser to watch, compare, start and steer the runs of a directory.
 
     It runs until Ctrl-C. Only this machine can reach it, unless --host says otherwise. The printed address holds the
-    token of this session: whoever opens it may act. Needs the extra `ui`: in the checkout, pip install '.[ui]'.
+    token of this session, and no page opens without it. Anyone who has it can run commands as you. Needs the extra
+    `ui`: in the checkout, pip install '.[ui]'.
 
     \b
     skillopt-es ui
@@ -41,8 +40,10 @@ def ui_command(directory: Path, port: int, host: str, read_only: bool) -> None:
         if name not in ("starlette", "uvicorn", "anyio"):
             raise
         raise ConfigError("the page needs starlette and uvicorn", hint=extra_hint("ui")) from None
+    from skillopt_es.cli.process import close_memory
     from skillopt_es.ui.safety import Rules, is_loopback
 
+    close_memory()  # the token is in it
     with listening(host, port) as socket:
         rules = Rules(host=host, port=socket.getsockname()[1], read_only=read_only)
         if not is_loopback(host):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -29,15 +29,16 @@ from skillopt_es.runs.reading import Reading
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import recorded_settings
 from skillopt_es.ui.safety import Refused, checked_form
-from skillopt_es.ui.shell import Visit, address, link, page, part, problem
+from skillopt_es.ui.shell import address, link, page, part, problem
 from skillopt_es.ui.site import Site
-from skillopt_es.ui.start_page import checked_part, file_of, settings_of, start_page
-from skillopt_es.ui.starting import Process, Starter
+from skillopt_es.ui.start_page import checked_part, file_of, settings_of, start_page, words_of
+from skillopt_es.ui.starting import NotChecked, Process, Starter
 
 _WAIT_SECONDS = 2.0
 _DIGITS = 16
 _PATIENCE, _LOOK_EVERY = 50, 0.1  # looks, and seconds between them
 _LIMITS = ("max_calls", "max_tokens", "max_cost", "max_minutes")
+_CUT = "This folder holds too many files to list every config. Start `skillopt-es ui` in a folder closer to the config."
 _TOLD_BY_THE_RUN = (None, 0, 3, 130)
 """How a command ends that is at work, is done, or has paused the run."""
 
@@ -45,9 +46,8 @@ _TOLD_BY_THE_RUN = (None, 0, 3, 130)
 class Acts:
     """What can be done over one site."""
 
-    def __init__(self, site: Site, visit: Callable[[Request], Visit]) -> None:
+    def __init__(self, site: Site) -> None:
         self.site = site
-        self.visit = visit
         self.starter = Starter(site.directory)
 
     def routes(self) -> list[Route]:
@@ -68,30 +68,30 @@ class Acts:
 
     def form(self, request: Request) -> Response:
         """The form that begins a run."""
-        visit = self.visit(request)
-        if not visit.may_act:
-            raise Refused("nothing can be begun from here", hint="open the address that the command printed")
+        if not self.site.visit().may_act:
+            raise Refused("nothing can be started from here", hint="start `skillopt-es ui` without --read-only")
         before = self.starter.processes.get(request.query_params.get("as", ""))
         if before is not None:  # it is filled in as it was for a command that came to nothing
-            return self._form(visit, before.filled.get("config", ""), before.filled, None)
-        return self._form(visit, request.query_params.get("config", ""), {}, None)
+            return self._form(before.filled.get("config", ""), before.filled)
+        return self._form(request.query_params.get("config", ""), {})
 
     def _form(
         self,
-        visit: Visit,
         config: str,
         fields: Mapping[str, str],
-        found: Mapping[str, Json] | None,
-        status: int = 200,
+        found: Mapping[str, Json] | None = None,
+        wrong: SkillOptError | None = None,
     ) -> Response:
-        configs = self.starter.configs()
-        chosen = config if config in configs else next(iter(configs))
+        """The form; `found` is what a check has said of it, `wrong` why it did not start."""
+        offered, visit = self.starter.offered(), self.site.visit()
+        chosen = config if config in offered.configs else next(iter(offered.configs))
         try:
-            values, wrong = self._values(configs[chosen]), None
+            values, unread = self._values(offered.configs[chosen]), None
         except SkillOptError as error:
-            values, wrong = {}, problem(str(error))
-        main = start_page([*configs], chosen, values, fields, visit.form_token)
-        return page("Start a run", *main, wrong, checked_part(found), visit=visit, status=status)
+            values, unread = {}, error
+        main = start_page([*offered.configs], chosen, values, fields, visit.form_token, wrong or unread)
+        cut = note(_CUT) if offered.cut else None
+        return page("Start a run", *main, cut, checked_part(found), visit=visit, status=400 if wrong else 200)
 
     def _values(self, words: tuple[str, ...]) -> dict[str, Json]:
         """What the chosen config has for each key."""
@@ -114,19 +114,33 @@ class Acts:
         """What the command says of a run before it begins."""
         fields = await self._fields(request)
         words = self.starter.words(fields.get("config", ""), settings_of(fields))
-        found = await run_in_threadpool(self.starter.checked, words)
-        return await run_in_threadpool(self._form, self.visit(request), fields.get("config", ""), fields, found)
+        try:
+            found = await run_in_threadpool(self.starter.checked, words)
+        except NotChecked as error:
+            found = {"error": {"message": error.message, "hint": error.hint}}
+        return await run_in_threadpool(self._form, fields.get("config", ""), fields, found)
 
     async def start(self, request: Request) -> Response:
-        """Begins a run."""
+        """Begins a run, unless the command would refuse it: then the form stays as it was filled in."""
         fields = await self._fields(request)
-        config, name = fields.get("config", ""), fields.get("name", "").strip()
+        config = fields.get("config", "")
         try:
-            begun = await run_in_threadpool(self.starter.begin, config, settings_of(fields), name, fields)
-        except SkillOptError as error:  # what was filled in stays
-            found: dict[str, Json] = {"error": {"message": error.message, "hint": error.hint}}
-            return await run_in_threadpool(self._form, self.visit(request), config, fields, found, 400)
+            name = self.starter.name(config, fields.get("name", "").strip())
+            words = self.starter.words(config, settings_of(fields))
+            await run_in_threadpool(self._refuse_mistakes, words)
+            begun = await run_in_threadpool(self.starter.begin, words, name, fields)
+        except SkillOptError as error:
+            return await run_in_threadpool(self._form, config, fields, None, error)
         return _to(address("started", begun.name))
+
+    def _refuse_mistakes(self, words: Sequence[str]) -> None:
+        """Raises Refused for what the command itself would refuse."""
+        try:
+            error = self.starter.checked(words).get("error")
+        except NotChecked:
+            return  # the command says the same, or more, once it has begun
+        if isinstance(error, dict):
+            raise Refused(words_of(error), hint=str(error.get("hint") or ""))
 
     def started(self, request: Request) -> Response:
         """What became of a command that was begun from here: the run's page, once there is one."""
@@ -138,17 +152,16 @@ class Acts:
         if _is_there(self.site.directory / name, process):
             return _to(address("run", name))
         said = el("pre", process.words_said(), class_="payload", tabindex=0, role="group", aria_label="What it said")
-        begun = "continued" if process.resumes else "begun"
-        head = el("h1", f"{name} is being {begun}" if code is None else f"{name} was not {begun}")
-        more = (
-            note("This page goes on by itself.")
-            if code is None
-            else el("p", link("Back to the form", "start", **{"as": name}))
-        )
         there = link("The run", "run", name) if is_run(self.site.directory / name) else None
-        main = part("started", head, said, more, there)
+        if code is None:
+            head = f"{'Resuming' if process.resumes else 'Starting'} {name}"
+            main = part("started", el("h1", head), said, note("The run's page opens by itself."), there)
+        else:
+            head = f"{name} was not resumed" if process.resumes else f"{name} did not start"
+            back = None if process.resumes else link("Back to the form", "start", **{"as": name})
+            main = part("started", el("h1", head), problem(said), el("p", back, there, class_="links"))
         waiting = "/stream" if code is None else ""
-        answer = page(name, main, visit=self.visit(request), stream=waiting)
+        answer = page(head, main, visit=self.site.visit(), stream=waiting)
         if code is None:
             answer.headers["refresh"] = "1"
         return answer
@@ -178,7 +191,7 @@ class Acts:
         fields = await self._fields(request)
         folder = self.site.folder(request.path_params["run"])
         said = await run_in_threadpool(_ordered, folder, fields)
-        return _to(address("run", folder.name, said=said) + "#steering")
+        return _to(address("run", folder.name, said=self.site.left(said)) + "#steering")
 
     async def fork(self, request: Request) -> Response:
         """Makes a fork."""

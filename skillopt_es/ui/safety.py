@@ -1,9 +1,10 @@
 """
-Who may ask the page for what: names of this machine only, a token for whatever acts, and a policy that runs no text.
+Who may ask the page for what: names of this machine only, a token for every page, and a policy that runs no text.
 
-A browser sends requests for any site that it has open. So a request must name this server by a name that nobody can
-point elsewhere (a page that rebinds its own name is refused), and what acts must come from one of our own pages: it
-brings the session's cookie, the form's token and our own origin.
+Every process of the machine reaches a port on loopback: other users, and agents from which answers are hidden. So every
+page needs the session's token, as a cookie or as a header. A browser sends requests for any site that it has open. So
+a request must name this server by a name that nobody can point elsewhere (a page that rebinds its own name is refused),
+and what acts must come from one of our own pages: it brings the form's token and our own origin, too.
 """
 
 from __future__ import annotations
@@ -11,21 +12,26 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode
 
 from attrs import field, frozen
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillopt_es.events.errors import SkillOptError
+from skillopt_es.report.html import el, note, prose
+from skillopt_es.ui.shell import page, problem
 
 MOST_BYTES = 256 * 1024
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_OPEN = frozenset({"/static/style.css", "/static/ui.js", "/favicon.ico"})
+"""What anybody may read: it is the same for all."""
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -79,24 +85,23 @@ class Rules:
 
     def knows(self, host: str) -> bool:
         """Whether a Host header names this server by a name that nobody else can point here."""
-        try:
-            name = urlsplit(f"//{host}").hostname
-            given = urlsplit(f"//{host}").port
-        except ValueError:
+        found = _HOST.fullmatch(host.lower())
+        if found is None or (found[2] is not None and not 0 < int(found[2]) < 65536):
             return False
-        if not name or (given is not None and not 0 < given < 65536):
-            return False
+        name = found[1].strip("[]")
         if is_loopback(self.host):
             return name in _LOOPBACK
         return name in _LOOPBACK or name in (self.host, socket.gethostname()) or _is_address(name)
 
     def signed_in(self, headers: Headers) -> bool:
-        """Whether the browser has this session's cookie."""
-        try:
-            said = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return False
-        return said is not None and hmac.compare_digest(said.value.encode(), self.token.encode())
+        """Whether a request has this session's token: a browser's cookie, or a script's header."""
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
+        return self.is_token(cookie) or (scheme.lower() == "bearer" and self.is_token(bearer.strip()))
+
+    def is_token(self, text: str) -> bool:
+        """Whether this is the session's token."""
+        return hmac.compare_digest(text.encode(), self.token.encode())
 
 
 def _is_address(name: str) -> bool:
@@ -117,8 +122,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers in the application's place what may not reach it."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            raise RuntimeError(f"the page answers no {scope['type']}")
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -133,28 +137,23 @@ class Guard:
 
     def _answer(self, scope: Scope) -> Response | None:
         """What is said in place of the page; None for a request that may pass."""
-        headers, rules = Headers(scope=scope), self._rules
-        if not rules.knows(headers.get("host", "")):
+        headers = Headers(scope=scope)
+        if not self._rules.knows(headers.get("host", "")):
             return PlainTextResponse("This server does not answer to that name.\n", 421)
-        signing_in = self._sign_in(scope)
-        if signing_in is not None:
-            return signing_in
-        refused = self._refused(scope["method"], headers)
-        return None if refused is None else PlainTextResponse(f"{refused[1]}\n", refused[0])
+        return self._sign_in(scope) or self._refused(scope, headers)
 
-    def _refused(self, method: str, headers: Headers) -> tuple[int, str] | None:
+    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         """Why a request may not be done; None for one that may."""
-        rules = self._rules
-        signed_in = rules.signed_in(headers)
-        if not signed_in and not is_loopback(rules.host):
-            return 401, "Open the address that the command printed: it has the token."
-        if method in ("GET", "HEAD"):
+        reads = scope["method"] in ("GET", "HEAD")
+        if reads and scope["path"] in _OPEN:
             return None
-        if rules.read_only:
-            return 403, "This page is read-only."
-        if not signed_in:
-            return 403, "Open the address that the command printed: what acts needs its token."
-        return None if _is_own(headers) else (403, "This request comes from another site.")
+        if not self._rules.signed_in(headers):
+            return _way_in(headers)
+        if reads:
+            return None
+        if self._rules.read_only:
+            return PlainTextResponse("This page is read-only.\n", 403)
+        return None if _is_own(headers) else PlainTextResponse("This request comes from another site.\n", 403)
 
     def _sign_in(self, scope: Scope) -> Response | None:
         """Takes the token out of the address and into a cookie; None where the address has none."""
@@ -162,13 +161,37 @@ class Guard:
         given = [value for name, value in query if name == "token"]
         if not given or scope["method"] != "GET":
             return None
-        if not hmac.compare_digest(given[0].encode(), self._rules.token.encode()):
-            return PlainTextResponse("That is not the token of this session.\n", 403)
+        if not self._rules.is_token(given[0]):
+            return _way_in(Headers(scope=scope), "That is not the token of this session.")
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = f"/{str(scope['path']).lstrip('/')}"  # two slashes would name another server
         answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
         answer.set_cookie(self._rules.cookie, self._rules.token, httponly=True, samesite="strict", path="/")
         return answer
+
+
+def _way_in(headers: Headers, wrong: str = "") -> Response:
+    """How somebody without the token gets in; it says nothing of what the page shows."""
+    more = {"www-authenticate": "Bearer"}
+    if "text/html" not in headers.get("accept", ""):
+        return PlainTextResponse(f"{wrong} {_ADDRESS} {_HEADER}\n".lstrip(), 401, more)
+    if headers.get("sec-fetch-site") == "cross-site":
+        # A browser keeps the cookie back where a link of another site leads here. It sends it if our page asks again.
+        more["refresh"] = "0"
+    main = (
+        el("h1", "You are not signed in"),
+        problem(wrong) if wrong else None,
+        el("p", prose(_ADDRESS)),
+        note("Each start of the command makes another token, and the one before is worth nothing from then on."),
+        note(_HEADER),
+    )
+    answer = page("Not signed in", *main, visit=None, status=401)
+    answer.headers.update(more)
+    return answer
+
+
+_ADDRESS = "Open the address that `skillopt-es ui` has printed in its terminal: it holds the token of this session."
+_HEADER = "A script sends the header `Authorization: Bearer TOKEN`, with what follows `token=` in that address."
 
 
 def _is_own(headers: Headers) -> bool:

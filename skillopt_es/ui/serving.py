@@ -44,5 +44,6 @@ def serve(directory: Path, rules: Rules, server: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=1,
         lifespan="off",
+        ws="none",
     )
     uvicorn.Server(config).run(sockets=[server])

@@ -55,13 +55,17 @@ def link(words: Child, *parts: str | int, class_: str | None = None, **query: st
 def page(
     title: str,
     *main: Child,
-    visit: Visit,
+    visit: Visit | None,
     run: str = "",
     at: str | None = None,
     stream: str = "",
     status: int = 200,
 ) -> HTMLResponse:
-    """A whole page; `run` has its own navigation, of which `at` is the page shown, `stream` is what keeps it fresh."""
+    """
+    A whole page; without a visit it is for somebody who is not signed in, and says nothing of this site.
+
+    `run` has its own navigation, of which `at` is the page shown; `stream` is what keeps it fresh.
+    """
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -77,15 +81,15 @@ def page(
         _top(visit),
         el("nav", *_links(run, at), aria_label=f"Pages of {run}") if run else None,
         el("main", *main, id="main", data_stream=stream or None, tabindex=-1),
-        el("footer", el("p", *_foot(visit))),
+        el("footer", el("p", _foot(visit))) if visit is not None else None,
         class_="ui",
     )
     return HTMLResponse(f"<!doctype html>\n{el('html', head, body, lang='en')}\n", status)
 
 
-def _top(visit: Visit) -> Html:
-    links = [link("Runs"), link("Compare", "compare")]
-    links += [link("Start a run", "start")] if visit.may_act else []
+def _top(visit: Visit | None) -> Html:
+    links = [] if visit is None else [link("Runs"), link("Compare", "compare")]
+    links += [link("Start a run", "start")] if visit is not None and visit.may_act else []
     live = el("span", "", id="live", role="status", class_="live")
     return el("header", el("b", link("skillopt-es")), el("div", *links, class_="links"), live, class_="bar")
 
@@ -96,9 +100,9 @@ def _links(run: str, at: str | None) -> Iterable[Html]:
         yield el("a", words, href=address(*parts), aria_current="page" if name == at else None)
 
 
-def _foot(visit: Visit) -> list[str]:
+def _foot(visit: Visit) -> str:
     how = "" if visit.may_act else " Nothing can be changed from here."
-    return [f"Read from the logs in {visit.directory}; no model was asked.{how}"]
+    return f"Read from the logs in {visit.directory}; no model was asked.{how}"
 
 
 def part(name: str, *children: Child, class_: str | None = None) -> Html:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -27,6 +28,7 @@ Mark = tuple[object, ...]
 _TICK_NS = 100_000_000
 _MOST = {"whole": 2}  # read of so many runs is kept in memory: all of a long run is large
 _USUAL = 16
+_MOST_SAID = 100  # sentences that no page has asked for yet
 
 
 def mark_of(folder: Path) -> Mark:
@@ -53,12 +55,26 @@ class Site:
     rules: Rules
     _read: OrderedDict[tuple[Path, object], tuple[Mark, object]] = field(factory=OrderedDict)
     _overviews: dict[Path, tuple[Mark, Overview | Unreadable]] = field(factory=dict)
+    _said: OrderedDict[str, str] = field(factory=OrderedDict)
     _lock: threading.Lock = field(factory=threading.Lock)
 
-    def visit(self, *, signed_in: bool) -> Visit:
-        """For whom a page is made."""
-        may = signed_in and not self.rules.read_only
-        return Visit(form_token=self.rules.form_token if may else "", directory=str(self.directory))
+    def visit(self) -> Visit:
+        """What a page may offer; the guard lets nobody near one who is not signed in."""
+        return Visit(form_token="" if self.rules.read_only else self.rules.form_token, directory=str(self.directory))
+
+    def left(self, words: str) -> str:
+        """Keeps what the next page is to say, and returns the code that an address may carry to it."""
+        code = secrets.token_urlsafe(16)
+        with self._lock:
+            self._said[code] = words
+            while len(self._said) > _MOST_SAID:
+                self._said.popitem(last=False)
+        return code
+
+    def taken(self, code: str) -> str:
+        """The words that were left under a code, once; empty for any other."""
+        with self._lock:
+            return self._said.pop(code, "")
 
     def folders(self) -> list[Path]:
         """All runs, by name."""

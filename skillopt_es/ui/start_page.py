@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -11,8 +12,9 @@ import attrs
 from skillopt_es.config.remarks import remarks
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RoleConfig
 from skillopt_es.config.values import described, literals
+from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json
-from skillopt_es.report.html import Child, Html, el, fold, note, row, section, table
+from skillopt_es.report.html import Child, Html, el, fold, note, prose, row, section, table
 from skillopt_es.report.settings import shown
 from skillopt_es.ui.shell import choice, hidden, part, problem
 
@@ -38,13 +40,21 @@ def keys() -> dict[str, attrs.Attribute[Any] | None]:
 
 
 def start_page(
-    configs: Sequence[str], chosen: str, values: Mapping[str, Json], fields: Mapping[str, str], form_token: str
-) -> list[Html]:
-    """The form; `values` are those of the chosen config, `fields` what was filled in already."""
+    configs: Sequence[str],
+    chosen: str,
+    values: Mapping[str, Json],
+    fields: Mapping[str, str],
+    form_token: str,
+    wrong: SkillOptError | None = None,
+) -> list[Html | None]:
+    """The form; `values` are those of the chosen config, `fields` what was filled in, `wrong` why it did not start."""
     by_section: dict[str, list[Html]] = {}
+    marked = [] if wrong is None else [key for key in keys() if _is_named(key, wrong.message)]
     for key, known in keys().items():
-        by_section.setdefault(key.partition(".")[0], []).append(_field(key, known, values, fields.get(key, "")))
-    parts = [fold(name, el("div", *made, class_="keys"), open_=name in _OPEN) for name, made in by_section.items()]
+        made = _field(key, known, values, fields.get(key, ""), wrong=key in marked)
+        by_section.setdefault(key.partition(".")[0], []).append(made)
+    open_ = {*_OPEN, *(key.partition(".")[0] for key in marked)}
+    parts = [fold(name, el("div", *made, class_="keys"), open_=name in open_) for name, made in by_section.items()]
     name = el("input", name="name", value=fields.get("name", ""), pattern="[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}",
               placeholder="after the config and the time")  # fmt: skip
     more = el("textarea", fields.get("more", ""), name="more", rows=3, placeholder="env.data_dir=data")
@@ -74,24 +84,43 @@ def start_page(
         class_="start",
         data_check="/start/check",
     )
-    return [el("h1", "Start a run"), pick, form]
+    return [el("h1", "Start a run"), None if wrong is None else _not_started(wrong, marked), pick, form]
 
 
-def _field(key: str, known: attrs.Attribute[Any] | None, values: Mapping[str, Json], given: str) -> Html:
+def _is_named(key: str, message: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", message) is not None
+
+
+def _not_started(wrong: SkillOptError, marked: Sequence[str]) -> Html:
+    """Why the form did not start a run, with a way to each field that the error names."""
+    fields = [el("a", key, href=f"#field-{key}") for key in marked]
+    hint = prose(wrong.hint) if wrong.hint else None
+    return problem(prose(wrong.message), *([hint] if hint else []), *fields)
+
+
+def words_of(error: Mapping[str, Json]) -> str:
+    """The message of an error that the command has printed as JSON."""
+    return str(error.get("message")).removeprefix("--set: ")  # the form has fields in place of this option
+
+
+def _field(
+    key: str, known: attrs.Attribute[Any] | None, values: Mapping[str, Json], given: str, *, wrong: bool
+) -> Html:
     """One key: its name, a field for it, its remark and what it allows."""
     usual = shown(values[key]) if key in values else ""
     allowed = "text" if known is None else described(known)
     kinds = () if known is None else literals(known.type)
     options = [str(each) for each in kinds]
+    invalid = "true" if wrong else None
     if known is not None and known.type is bool:
         options = ["true", "false"]
     if options:
         rows = [el("option", f"{usual} (as the config has it)", value="", selected=not given)]
         rows += [el("option", each, value=each, selected=each == given) for each in options]
-        box = el("select", *rows, name=key, aria_describedby=f"about-{key}")
+        box = el("select", *rows, name=key, id=f"field-{key}", aria_describedby=f"about-{key}", aria_invalid=invalid)
     else:
         box = el("input", name=key, value=given, placeholder=usual, autocomplete="off", spellcheck="false",
-                 aria_describedby=f"about-{key}")  # fmt: skip
+                 id=f"field-{key}", aria_describedby=f"about-{key}", aria_invalid=invalid)  # fmt: skip
     about = f"{remarks().get(key, '')} ({allowed})"
     return el("div", el("label", el("code", key), box), el("small", about, id=f"about-{key}"), class_="setting")
 
@@ -103,8 +132,7 @@ def checked_part(found: Mapping[str, Json] | None) -> Html:
     error = found.get("error")
     if isinstance(error, dict):
         hint = str(error.get("hint") or "")
-        why = str(error.get("message")).removeprefix("--set: ")  # nobody has written that here
-        return part("checked", problem(why, *([hint] if hint else [])))
+        return part("checked", problem(words_of(error), *([hint] if hint else [])))
     rows: list[Html] = []
     for name, label in _RANGES.items():
         value = found.get(name)

@@ -20,15 +20,19 @@ from typing import cast
 from attrs import field, frozen
 
 from skillopt_es.config.layers import demos
+from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json
 from skillopt_es.runs.folders import checked_name, is_run
+from skillopt_es.ui.config_files import config_files
 from skillopt_es.ui.safety import Refused
 
 _PATIENCE_SECONDS = 90
-_CONFIGS = ("*.yaml", "*/config.yaml", "configs/*.yaml")
-_MOST_FILES = 40
 _MOST_SETTING = 4000
 _LAST = 4000  # bytes of what a process has said that are shown
+
+
+class NotChecked(SkillOptError):
+    """The command said neither what a run may take nor what is wrong with it."""
 
 
 @frozen
@@ -56,27 +60,35 @@ class Process:
 
 
 @frozen
+class Offered:
+    """What a run can be begun with, by the names of the form, and whether there may be more config files."""
+
+    configs: Mapping[str, tuple[str, ...]]
+    cut: bool
+
+
+@frozen
 class Starter:
     """Begins commands over one directory of runs, from the folder that the page was begun in."""
 
     directory: Path
     processes: dict[str, Process] = field(factory=dict)
 
-    def configs(self) -> Mapping[str, tuple[str, ...]]:
+    def offered(self) -> Offered:
         """Everything that a run can be begun with, and how the command names it; nothing else is ever begun."""
         found = {f"demo: {name}": (f"--demo={name}",) for name in demos()}
-        files = sorted({file for pattern in _CONFIGS for file in Path.cwd().glob(pattern)})
-        for file in files[:_MOST_FILES]:
+        files, cut = config_files(Path.cwd(), self.directory)
+        for file in files:
             shown = str(file.relative_to(Path.cwd()))
             found[f"file: {shown}"] = (f"./{shown}",)
         runs = self.directory.iterdir() if self.directory.is_dir() else ()
         for run in sorted(path.name for path in runs if is_run(path)):
             found[f"again: {run}"] = (f"--again={run}",)
-        return found
+        return Offered(found, cut)
 
     def words(self, config: str, settings: Sequence[str]) -> tuple[str, ...]:
         """The command that trains so; raises Refused for a config that was not offered."""
-        named = self.configs().get(config)
+        named = self.offered().configs.get(config)
         if named is None:
             raise Refused("there is no such config here", hint="choose one of the list")
         if any(len(text) > _MOST_SETTING or "\0" in text for text in settings):
@@ -84,7 +96,11 @@ class Starter:
         return ("run", *named, *(f"--set={text}" for text in settings), *self._where())
 
     def checked(self, words: Sequence[str]) -> dict[str, Json]:
-        """The estimate of a run before it begins, or the error that there would be, as the command says it."""
+        """
+        The estimate of a run before it begins, or the error that there would be, as the command says it.
+
+        Raises NotChecked where the command says neither.
+        """
         try:
             done = subprocess.run(  # noqa: S603 -- our own command, and a word for each argument
                 [*_command(), *words, "--dry-run", "--json"],
@@ -95,22 +111,26 @@ class Starter:
             )
             return cast("dict[str, Json]", json.loads(done.stdout))
         except subprocess.TimeoutExpired:
-            return {"error": {"message": f"no estimate within {_PATIENCE_SECONDS} seconds", "hint": "", "exit_code": 1}}
+            raise NotChecked(f"no estimate within {_PATIENCE_SECONDS} seconds", hint="Start begins the run") from None
         except ValueError:
-            return {"error": {"message": "the command said nothing that can be read", "hint": "", "exit_code": 1}}
+            raise NotChecked("the command said nothing that can be read", hint="Start shows what it says") from None
 
     def is_busy(self, name: str) -> bool:
         """Whether a command that was begun from here is at work on a run."""
         process = self.processes.get(name)
         return process is not None and process.ended() is None
 
-    def begin(self, config: str, settings: Sequence[str], name: str, filled: Mapping[str, str]) -> Process:
-        """A new run, in a process of its own; `filled` is the form that asks for it."""
-        stem = config.rpartition(": ")[2].rpartition("/")[2].removesuffix(".yaml") or "run"
+    def name(self, config: str, name: str) -> str:
+        """The name of a new run, which no run has yet."""
+        stem = Path(config.rpartition(": ")[2]).stem or "run"
         name = checked_name("name", name or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
         if is_run(self.directory / name):
             raise Refused(f"there is a run {name} already", hint="give it another name")
-        return self._begun(name, (*self.words(config, settings), f"--run={name}", "--quiet"), filled=filled)
+        return name
+
+    def begin(self, words: Sequence[str], name: str, filled: Mapping[str, str]) -> Process:
+        """A new run, in a process of its own; `filled` is the form that asks for it."""
+        return self._begun(name, (*words, f"--run={name}", "--quiet"), filled=filled)
 
     def resume(self, folder: Path) -> Process:
         """Goes on with a run, in a process of its own."""

@@ -51,6 +51,16 @@ def told(recorded: Recorded) -> str:
     return message("happened", data, seq=recorded.seq)
 
 
+async def until_it_fails(messages: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The messages; an open page is told of an error that ends them, and the terminal shows it."""
+    try:
+        async for each in messages:
+            yield each
+    except Exception as error:
+        yield message("failed", {"says": f"{type(error).__name__}: {error}"})
+        raise
+
+
 async def run_stream(folder: Path, after: int) -> AsyncIterator[str]:
     """Every event after `after`, each new one as it is written, and in between what the writer is doing."""
     said: Now | None = None

@@ -3,6 +3,7 @@
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
+const SIGNED_OUT = "signed out: open the address that skillopt-es ui has printed";
 const WAIT = 300; // milliseconds in which several reasons for a fresh look become one
 
 function say(words, kind) {
@@ -49,6 +50,7 @@ async function look() {
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (answer.ok) exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    else say(answer.status === 401 ? SIGNED_OUT : `not kept fresh: this page answers ${answer.status}`, "lost");
   } catch {
     say("connection lost", "lost");
   } finally {
@@ -148,17 +150,40 @@ function doing(event) {
   }
 }
 
-if (main.dataset.stream) {
-  working = document.querySelector('[data-now="stage"]') !== null;
-  const stream = new EventSource(main.dataset.stream);
+const AGAIN = 3000; // milliseconds before a stream that the server has refused is asked for again
+let failure = "";
+
+function listen(after) {
+  const address = new URL(main.dataset.stream, location.href);
+  if (after >= 0) address.searchParams.set("after", after);
+  const stream = new EventSource(address);
   stream.addEventListener("happened", happened);
   stream.addEventListener("now", doing);
   stream.addEventListener("changed", lookSoon);
   stream.addEventListener("state", (event) => {
     const said = JSON.parse(event.data);
+    failure = "";
     say(said.written === false ? "at rest" : "live", said.written === false ? "rest" : "live");
   });
-  stream.onerror = () => say("connection lost, trying again", "lost");
+  stream.addEventListener("failed", (event) => {
+    failure = JSON.parse(event.data).says;
+  });
+  stream.onerror = () => {
+    say(failure ? `not kept fresh (${failure}), trying again` : "connection lost, trying again", "lost");
+    if (stream.readyState === EventSource.CLOSED) setTimeout(askWhy, AGAIN);
+  };
+}
+
+// A browser gives a stream up that was answered with an error, and does not say with which.
+async function askWhy() {
+  const answer = await fetch(location.href).catch(() => null);
+  if (answer?.status === 401) say(SIGNED_OUT, "lost");
+  else listen(last);
+}
+
+if (main.dataset.stream) {
+  working = document.querySelector('[data-now="stage"]') !== null;
+  listen(last);
 }
 
 // --- forms that answer while they are filled in

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 from bench_audit import made_log, write
@@ -37,20 +38,26 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @contextmanager
 def page(directory: Path) -> Iterator[tuple[str, int]]:
-    """The page over a directory: its address without the token, and its process."""
+    """The page over a directory: the address that it prints, with its token, and its process."""
     words = [*COMMAND, "ui", "--port", "0", "--dir", str(directory)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
         try:
-            yield child.stdout.readline().decode().partition("/?")[0], child.pid
+            yield child.stdout.readline().decode().strip(), child.pid
         finally:
             child.send_signal(signal.SIGINT)
+
+
+def asked(address: str, path: str) -> dict[str, Any]:
+    """What asks for a page, as a program that has the token does."""
+    home, _, token = address.partition("/?token=")
+    return {"url": f"{home}{path}", "headers": {"authorization": f"Bearer {token}"}, "timeout": 60}
 
 
 def viewed(address: str, path: str) -> float:
     """Seconds until a page is there, whole."""
     began = time.perf_counter()
-    answer = httpx.get(f"{address}{path}", timeout=60)
+    answer = httpx.get(**asked(address, path))
     assert answer.status_code == 200, answer.text
     return time.perf_counter() - began
 
@@ -92,8 +99,8 @@ def delay(folder: Path, events: int) -> None:
             stop = threading.Event()
 
             def listen() -> None:
-                live = f"{address}/run/live/stream?after=1"
-                with suppress(httpx.HTTPError), httpx.stream("GET", live, timeout=60) as answer:
+                live = asked(address, "/run/live/stream?after=1")
+                with suppress(httpx.HTTPError), httpx.stream("GET", **live) as answer:
                     for line in answer.iter_lines():
                         if line.startswith("id: "):
                             came[int(line[4:])] = time.perf_counter()
@@ -126,7 +133,7 @@ def idle(folder: Path) -> None:
     with page(folder) as (address, pid):
 
         def listen() -> None:
-            with suppress(httpx.HTTPError), httpx.stream("GET", f"{address}/run/one/stream", timeout=60) as answer:
+            with suppress(httpx.HTTPError), httpx.stream("GET", **asked(address, "/run/one/stream")) as answer:
                 for _ in answer.iter_lines():
                     pass
 
@@ -196,7 +203,7 @@ def _turn(folder: Path, more: list[str], number: int) -> dict[str, tuple[float, 
                 log = runs / name / "log.db"
                 while not log.exists():
                     time.sleep(0.01)
-                show(f"{address}/run/{'rests' if way == WAYS[2] else name}")
+                show(address, f"/run/{'rests' if way == WAYS[2] else name}")
                 largest = 0
                 while child.poll() is None:
                     with suppress(FileNotFoundError):
@@ -209,15 +216,15 @@ def _turn(folder: Path, more: list[str], number: int) -> dict[str, tuple[float, 
 
 
 @contextmanager
-def onlooker(way: str) -> Iterator[Callable[[str], None]]:
-    """Shows an address: in a real browser that runs already; where there is none, as the page's script looks again."""
+def onlooker(way: str) -> Iterator[Callable[[str, str], None]]:
+    """Shows a page: in a real browser that runs already; where there is none, as the page's script looks again."""
     if way in WAYS[:2]:
-        yield lambda address: None
+        yield lambda address, path: None
         return
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:
         stop = threading.Event()
-        yield lambda address: threading.Thread(target=_listen, args=(address, stop)).start()
+        yield lambda address, path: threading.Thread(target=_listen, args=(address, path, stop)).start()
         stop.set()
         return
     words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
@@ -231,22 +238,23 @@ def onlooker(way: str) -> Iterator[Callable[[str], None]]:
         time.sleep(3)  # its own start takes both cores, whatever it shows
         port = told.read_text().split()[0]
 
-        def show(address: str) -> None:
-            httpx.put(f"http://127.0.0.1:{port}/json/new?{address}").raise_for_status()
+        def show(address: str, path: str) -> None:
+            shown = address.replace("/?", f"{path}?")
+            httpx.put(f"http://127.0.0.1:{port}/json/new?{shown}").raise_for_status()
 
         yield show
         browser.terminate()
         browser.wait()
 
 
-def _listen(address: str, stop: threading.Event) -> None:
+def _listen(address: str, path: str, stop: threading.Event) -> None:
     looked = 0.0
-    with suppress(httpx.HTTPError), httpx.stream("GET", f"{address}/stream", timeout=60) as answer:
+    with suppress(httpx.HTTPError), httpx.stream("GET", **asked(address, f"{path}/stream")) as answer:
         for line in answer.iter_lines():
             turned = line.startswith("data: ") and json.loads(line[6:]).get("turned")
             if turned and time.perf_counter() - looked > 0.3:
                 looked = time.perf_counter()
-                httpx.get(address, timeout=60)
+                httpx.get(**asked(address, path))
             if stop.is_set():
                 return
 

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 uvicorn = pytest.importorskip("uvicorn", reason="the page needs the extra `ui`")
 pytest.importorskip("starlette", reason="the page needs the extra `ui`")
@@ -28,8 +29,11 @@ class Asking:
 
     directory: Path
     rules: Rules = field(factory=lambda: Rules(host="127.0.0.1", port=8765))
+    app: Any = field(
+        init=False, repr=False, default=Factory(lambda self: application(self.directory, self.rules), takes_self=True)
+    )
 
-    def get(self, path: str, *, signed_in: bool = False, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    def get(self, path: str, *, signed_in: bool = True, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """The answer to a request for a page."""
         return self._ask("GET", path, {**self._who(signed_in), **(headers or {})}, None)
 
@@ -47,7 +51,7 @@ class Asking:
         self, method: str, path: str, headers: Mapping[str, str], data: Mapping[str, str] | None
     ) -> httpx.Response:
         async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(app=application(self.directory, self.rules))  # type: ignore[arg-type]
+            transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
                 return await client.request(method, f"http://{HOST}{path}", headers=headers, data=data)
 
@@ -60,7 +64,11 @@ def serving(directory: Path, *, read_only: bool = False) -> Iterator[Rules]:
     with listening("127.0.0.1", 0) as socket:
         rules = Rules(host="127.0.0.1", port=socket.getsockname()[1], read_only=read_only)
         config = uvicorn.Config(
-            application(directory, rules), log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+            application(directory, rules),
+            log_level="critical",
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[socket])), daemon=True)

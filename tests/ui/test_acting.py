@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from starlette.requests import Request
-from support.asking import Asking
+from support.asking import Asking, Rules
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.runs.inbox import Inbox
 from skillopt_es.sessions.session import resume, start
-from skillopt_es.ui import acting, starting
+from skillopt_es.ui import acting, config_files, starting
 from skillopt_es.ui.acting import Acts
 from skillopt_es.ui.site import Site
 from skillopt_es.ui.start_page import keys, settings_of
@@ -40,17 +40,20 @@ def test_an_order_waits_in_the_inbox_with_who_and_why(there: Asking) -> None:
     fields = {"order": "hint", "text": "ferns are plants", "why": "seen it", "by": "anna"}
     answer = there.post("/run/run/steer", fields)
     assert answer.status_code == 303
-    said = there.get(answer.headers["location"].partition("#")[0], signed_in=True).text
+    said = there.get(answer.headers["location"].partition("#")[0]).text
     assert "hint: left. It is followed when the run goes on" in said
+    again = there.get(answer.headers["location"].partition("#")[0]).text
+    assert "hint: left." not in again
     [asked] = Inbox(there.directory / "run").waiting()
     assert (asked.order, asked.text, asked.why, asked.by) == ("hint", "ferns are plants", "seen it", "anna")
 
 
 def test_an_item_is_left_out_from_its_own_page(there: Asking) -> None:
     """Only where that can be ordered, and only by those who may."""
-    page = there.get("/run/run/item?item=v3", signed_in=True).text
+    page = there.get("/run/run/item?item=v3").text
     assert "Leave this item out" in page
-    assert "Leave this item out" not in there.get("/run/run/item?item=v3").text
+    read_only = Asking(directory=there.directory, rules=Rules(host="127.0.0.1", port=8765, read_only=True))
+    assert "Leave this item out" not in read_only.get("/run/run/item?item=v3").text
     answer = there.post("/run/run/steer", {"order": "retract", "text": "v3", "why": "wrong label"})
     assert answer.status_code == 303
     assert [asked.text for asked in Inbox(there.directory / "run").waiting()] == ["v3"]
@@ -85,7 +88,7 @@ def test_a_form_without_its_token_does_nothing(there: Asking) -> None:
         assert there.post(path, {"form_token": "wrong"}).status_code == 403
         assert "not of this session" in there.post(path, {"form_token": ""}).text
     assert there.post("/run/run/steer", {"why": "x" * 300_000}).status_code == 403
-    assert there.get("/run/run/steer", signed_in=True).status_code == 405
+    assert there.get("/run/run/steer").status_code == 405
 
 
 def test_a_fork_is_made_by_the_command_s_own_function(there: Asking) -> None:
@@ -120,6 +123,7 @@ class Begun:
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The words of the commands that the page begins."""
     monkeypatch.setattr(starting.subprocess, "Popen", Begun)
+    monkeypatch.setattr(starting.subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0, "{}", ""))
     Begun.words = []
     return Begun.words
 
@@ -151,10 +155,51 @@ def test_a_form_that_did_not_work_keeps_what_was_filled_in(there: Asking, begun:
     assert 'value="4711"' in answer.text
     assert "env.grader=exact" in answer.text
     site = Site(there.directory, there.rules)
-    acts = Acts(site, lambda request: site.visit(signed_in=True))
-    acts.starter.begin("demo: demo", (), "mine", {**fields, "name": "mine"})
+    acts = Acts(site)
+    acts.starter.begin(("run", "--demo=demo"), "mine", {**fields, "name": "mine"})
     asked = Request({"type": "http", "method": "GET", "query_string": b"as=mine", "headers": []})
     assert b'value="4711"' in acts.form(asked).body
+    assert begun
+
+
+def test_a_mistake_stays_in_the_form_with_its_error_at_the_top_and_at_its_field(there: Asking) -> None:
+    """The command itself finds it, before a run is begun."""
+    answer = there.post(
+        "/start", {"config": "demo: demo", "name": "mine", "train.seed": "4711", "train.num_epochs": "zero"}
+    )
+    assert answer.status_code == 400
+    top = answer.text.partition('role="alert"')[2].partition("<form")[0]
+    assert "must be a whole number" in top
+    assert 'href="#field-train.num_epochs"' in top
+    assert re.search(r'<input name="train.num_epochs" value="zero"[^>]* aria-invalid="true"', answer.text)
+    assert answer.text.count("aria-invalid") == 1
+    assert 'value="4711"' in answer.text
+    assert not (there.directory / "mine").exists()
+
+
+def test_a_check_that_says_nothing_does_not_keep_a_run_from_starting(
+    there: Asking, begun: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run says what is wrong once it has begun."""
+
+    def late(words: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
+        raise subprocess.TimeoutExpired(words, 90)
+
+    monkeypatch.setattr(starting.subprocess, "run", late)
+    assert "no estimate within 90 seconds" in there.post("/start/check", {"config": "demo: demo"}).text
+    assert there.post("/start", {"config": "demo: demo", "name": "mine"}).headers["location"] == "/started/mine"
+    assert len(begun) == 1
+
+
+def test_a_start_that_died_says_so_and_leads_back(there: Asking, begun: list[Sequence[str]]) -> None:
+    """With what the command has said, and the form as it was."""
+    assert there.post("/start", {"config": "demo: demo", "name": "mine", "train.seed": "4711"}).status_code == 303
+    answer = there.get("/started/mine")
+    assert "mine did not start" in answer.text
+    assert 'role="alert"' in answer.text
+    assert "refresh" not in answer.headers
+    assert 'href="/start?as=mine"' in answer.text
+    assert 'value="4711"' in there.get("/start?as=mine").text
     assert begun
 
 
@@ -173,7 +218,7 @@ def test_why_a_run_was_not_continued_stands_on_its_page(there: Asking, begun: li
     """The command has said it to nobody else."""
     assert there.post("/run/run/resume", {}).headers["location"] == "/started/run"
     folder, site = there.directory / "run", Site(there.directory, there.rules)
-    acts = Acts(site, lambda request: site.visit(signed_in=True))
+    acts = Acts(site)
     assert acts.came_to_nothing(folder) is None
     process = acts.starter.resume(folder)
     os.write(process.said, b"<b>the key is not set</b>")
@@ -215,16 +260,64 @@ def test_only_what_was_offered_is_begun(there: Asking, begun: list[Sequence[str]
 def test_what_is_offered_are_demos_files_here_and_runs(there: Asking) -> None:
     """By names of ours."""
     Path("mine.yaml").write_text("train: {seed: 1}")
-    found = Starter(there.directory).configs()
+    found = Starter(there.directory).offered().configs
     assert found["demo: demo"] == ("--demo=demo",)
     assert found["file: mine.yaml"] == ("./mine.yaml",)
     assert found["again: run"] == ("--again=run",)
 
 
+ORIGINAL = """
+_base_: ../_base_/default.yaml
+env: {name: searchqa}
+"""
+
+
+def test_configs_in_subfolders_are_offered_and_nothing_of_other_tools(there: Asking) -> None:
+    """As a checkout of the original has them; runs, hidden folders, environments and packages are left alone."""
+    offered = ("configs/_base_/default.yaml", "configs/searchqa/default.yaml", "a/b/c/deep.yml", "flat.json")
+    left_out = (
+        ".github/workflows/ci.yaml", "node_modules/x/config.yaml", "venv/config.yaml", ".venv/config.yaml",
+        "runs/one/config.yaml", "docker-compose.yaml", "tasks.json", "1/2/3/4/5/6/7/config.yaml",
+    )  # fmt: skip
+    for name in (*offered, *left_out):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(ORIGINAL if name.endswith("ml") else '{"train": {"seed": 1}}')
+    Path("configs/_base_/default.yaml").write_text("train:\n  seed: 1\n")
+    Path("docker-compose.yaml").write_text("services: {}\n")
+    Path("tasks.json").write_text('[{"env": 1}]')
+    Path("venv/pyvenv.cfg").write_text("")
+    Path("runs/one/log.db").write_text("")
+    os.mkfifo("pipe.yaml")
+    Path("round").symlink_to(".")
+    found = Starter(there.directory).offered()
+    assert {name for name in found.configs if name.startswith("file: ")} == {f"file: {name}" for name in offered}
+    assert found.configs["file: configs/searchqa/default.yaml"] == ("./configs/searchqa/default.yaml",)
+    assert not found.cut
+
+
+def test_a_folder_with_too_many_configs_says_that_some_are_left_out(
+    there: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The near ones are there."""
+    Path("near.yaml").write_text("train: {seed: 1}")
+    Path("far").mkdir()
+    for number in range(5):
+        Path(f"far/{number}.yaml").write_text("train: {seed: 1}")
+    for bound, most in (("_MOST_FILES", 3), ("_MOST_FOLDERS", 1), ("_MOST_ENTRIES", 3)):
+        with monkeypatch.context() as only:
+            only.setattr(config_files, bound, most)
+            found = Starter(there.directory).offered()
+            assert found.cut, bound
+            assert "file: near.yaml" in found.configs
+            assert "too many files" in there.get("/start").text
+    assert "too many files" not in there.get("/start").text
+
+
 def test_the_form_has_every_key_with_its_remark_and_the_chosen_config_s_values(asking: Asking) -> None:
     """Only for those who may begin runs."""
-    assert asking.get("/start").status_code == 403
-    text = asking.get("/start?config=again%3A+demo", signed_in=True).text
+    read_only = Asking(directory=asking.directory, rules=Rules(host="127.0.0.1", port=8765, read_only=True))
+    assert read_only.get("/start").status_code == 403
+    text = asking.get("/start?config=again%3A+demo").text
     names = set(re.findall(r'name="([a-z]+\.[a-z_]+)"', text))
     assert names == set(keys())
     assert "passes over the training items" in text

@@ -10,6 +10,7 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from attrs import asdict
@@ -21,6 +22,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.runs.kept import OVERVIEW_FILE
 from skillopt_es.runs.now import NOW_FILE, Now
 from skillopt_es.sessions.forking import make_fork
+from skillopt_es.ui import app
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 PAGES = ("", "/scores", "/items", "/skill", "/cost", "/config", "/events", "/event/1", "/step/1", "/epoch/1")
@@ -110,7 +112,7 @@ def test_a_damaged_run_is_not_offered_what_it_would_refuse(demo_run: Path, tmp_p
     shutil.copytree(demo_run, tmp_path / "cut")
     with (tmp_path / "cut" / "log.db").open("r+b") as log:
         log.truncate((tmp_path / "cut" / "log.db").stat().st_size - 8192)
-    front = Asking(directory=tmp_path).get("/run/cut", signed_in=True).text
+    front = Asking(directory=tmp_path).get("/run/cut").text
     assert "A damaged log is not written to" in front
     assert 'action="/run/cut/fork"' in front
     assert 'action="/run/cut/resume"' not in front
@@ -188,3 +190,40 @@ def test_a_fork_leads_to_its_parent_and_every_page_of_it_reads(demo_run: Path, t
 def test_an_empty_directory_says_how_to_begin(tmp_path: Path) -> None:
     """Also one that is not there yet."""
     assert "There is no run here yet" in Asking(directory=tmp_path / "none").get("/").text
+
+
+def fails(*_: object) -> NoReturn:
+    """Takes the place of what a page calls."""
+    raise KeyError("<b>struck</b>")
+
+
+def test_a_page_that_fails_keeps_its_frame_and_the_way_to_the_others(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what failed; the policy holds for it, too."""
+    monkeypatch.setattr(app, "items_page", fails)
+    answer = asking.get("/run/demo/items")
+    assert answer.status_code == 500
+    assert "This page could not be made" in answer.text
+    assert "KeyError: &#39;&lt;b&gt;struck" in answer.text
+    assert 'aria-label="Pages of demo"' in answer.text
+    for path in ("/run/demo", "/run/demo/skill", "/"):
+        assert f'href="{path}"' in answer.text
+        assert asking.get(path).status_code == 200
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert asking.get("/run/demo/items", signed_in=False).status_code == 401
+
+
+def test_a_list_that_fails_is_a_page(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no run is asked for."""
+    monkeypatch.setattr(app, "runs_list", fails)
+    answer = asking.get("/")
+    assert answer.status_code == 500
+    assert '<header class="bar"' in answer.text
+
+
+def test_a_method_that_a_page_does_not_take_is_a_page(asking: Asking) -> None:
+    """With the way back."""
+    answer = asking.post("/run/demo", {})
+    assert answer.status_code == 405
+    assert "All runs" in answer.text

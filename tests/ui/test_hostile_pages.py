@@ -131,7 +131,7 @@ def pages(asking: Asking) -> dict[str, str]:
         f"/run/run/refused?gate_metric={quote(ALL)}", "/run/run/cost", "/run/run/config", "/run/run/events",
         "/run/run/step/1", f"/run/{quote(ALL, safe='')}", f"/compare?run={quote(ALL)}", f"/start?config={quote(ALL)}",
     ]  # fmt: skip
-    return {path: asking.get(path, signed_in=True).text for path in paths}
+    return {path: asking.get(path).text for path in paths}
 
 
 def test_no_page_acts_on_what_an_enemy_wrote(attacked: Asking) -> None:
@@ -162,7 +162,7 @@ def test_no_page_acts_on_what_is_in_a_folder_of_skills(folder_of_enemies: Asking
         "/step/2",
         "/events",
     ):
-        text = folder_of_enemies.get(f"/run/r{page}", signed_in=True).text
+        text = folder_of_enemies.get(f"/run/r{page}").text
         seen = _Seen()
         seen.feed(text)
         assert not seen.wrong, page

@@ -17,7 +17,7 @@ import pytest
 from skillopt_es.runs.folders import is_run, is_written, writer_here
 
 pytest.importorskip("uvicorn", reason="the page needs the extra `ui`")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")]
 
 CONFIG = """
 model: {backend: simulated, optimizer: o, target_backend: "python:agent.py:answer"}
@@ -67,8 +67,15 @@ def test_a_run_goes_on_whole_when_the_page_that_began_it_is_killed(tmp_path: Pat
             begun = browser.post(f"{address}/start", data=fields, headers={"origin": address})
             assert begun.status_code == 200, begun.text
         until(lambda: is_run(run) and is_written(run))
-        assert writer_here(run) not in [page.pid for page in pages]
-        assert httpx.get(f"{home[1].partition('/?')[0]}/run/mine", timeout=60).status_code == 200
+        writer = writer_here(run)
+        assert writer is not None
+        assert writer not in [page.pid for page in pages]
+        token = home[0].partition("token=")[2]
+        for pid in (writer, pages[0].pid):  # what a run begun here, and an agent under it, can look up
+            for name in ("cmdline", "environ"):
+                assert token.encode() not in Path(f"/proc/{pid}/{name}").read_bytes()
+        with httpx.Client(follow_redirects=True, timeout=60) as reader:
+            assert reader.get(home[1].replace("/?", "/run/mine?")).status_code == 200
         for page in pages:
             page.send_signal(signal.SIGKILL)
             page.wait()

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from support.asking import serving
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.events.log import EventLog
 from skillopt_es.sessions.session import start
-from skillopt_es.ui.stream import run_stream
+from skillopt_es.ui.stream import message, run_stream, until_it_fails
 
 
-def parsed(message: str) -> tuple[int | None, str, Any]:
+def parsed(text: str) -> tuple[int | None, str, Any]:
     """Number, kind and data of a message."""
-    fields = dict(line.split(": ", 1) for line in message.strip().splitlines())
+    fields = dict(line.split(": ", 1) for line in text.strip().splitlines())
     number = fields.get("id")
     return (None if number is None else int(number)), fields.get("event", ""), json.loads(fields.get("data", "null"))
 
@@ -27,8 +28,8 @@ def parsed(message: str) -> tuple[int | None, str, Any]:
 async def first(messages: AsyncIterator[str], count: int) -> list[tuple[int | None, str, Any]]:
     """So many messages that say what happened."""
     found = []
-    async for message in messages:
-        said = parsed(message)
+    async for each in messages:
+        said = parsed(each)
         if said[1] == "happened":
             found.append(said)
         if len(found) == count:
@@ -56,8 +57,8 @@ def test_a_page_that_was_open_all_the_time_is_told_of_a_run_as_it_goes(tmp_path:
         while not (tmp_path / "run" / "log.db").exists():  # noqa: ASYNC110 -- a file tells nobody that it is there
             await asyncio.sleep(0.01)
         told = []
-        async for message in run_stream(tmp_path / "run", 0):
-            said = parsed(message)
+        async for each in run_stream(tmp_path / "run", 0):
+            said = parsed(each)
             if said[1] == "state":
                 states.append(said[2]["written"])
             if said[1] == "happened":
@@ -80,7 +81,26 @@ def test_a_lost_connection_goes_on_where_it_ended(demo_run: Path) -> None:
     with serving(demo_run.parent) as rules:
         address = f"http://127.0.0.1:{rules.port}/run/demo/stream?after=3"
         for headers, expected in (({}, 4), ({"last-event-id": "40"}, 41)):
-            with httpx.stream("GET", address, headers=headers, timeout=20) as answer:
+            signed_in = {"authorization": f"Bearer {rules.token}", **headers}
+            with httpx.stream("GET", address, headers=signed_in, timeout=20) as answer:
                 assert answer.headers["content-type"].startswith("text/event-stream")
                 ids = (line for line in answer.iter_lines() if line.startswith("id: "))
                 assert next(ids) == f"id: {expected}"
+
+
+def test_an_error_of_a_stream_is_told_before_it_ends() -> None:
+    """And raised again, for the terminal."""
+
+    async def failing() -> AsyncIterator[str]:
+        yield message("state", {})
+        raise OSError("the disk is gone")
+
+    async def read() -> None:
+        async for each in until_it_fails(failing()):
+            told.append(each)  # noqa: PERF401 -- what came before the error counts
+
+    told: list[str] = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        asyncio.run(read())
+    _, kind, said = parsed(told[-1])
+    assert (kind, said) == ("failed", {"says": "OSError: the disk is gone"})
