@@ -32,6 +32,7 @@ def logger() -> FilteringBoundLogger:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
         lambda _, __, line: ((line,), {}),  # as it is: each listener has a form of its own
     ]
     wrapper = structlog.make_filtering_bound_logger("info")

@@ -112,7 +112,9 @@ class _Pool(Generic[T]):
                     self.changed.set()
         except NotStarted:
             return
-        except Exception as error:  # noqa: BLE001  # handed to the consumer of the stream, which raises it
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001  # handed to the consumer of the stream, which raises it
             self.failure = self.failure or error
         finally:
             asyncio.get_running_loop().call_soon(self.changed.set)

@@ -151,10 +151,11 @@ def eval_command(
 def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a file, the skill that is asked for, what to call them, and the seal."""
     from skillopt_es.config import load_config
+    from skillopt_es.sessions.evaluation import ASKED_ROLES
     from skillopt_es.sessions.seal import seal_of
     from skillopt_es.sessions.skills import load_skill
 
-    config = load_config(path, overrides, os.environ)
+    config = load_config(path, overrides, os.environ, asks=ASKED_ROLES)
     tell_of(config)
     if path is None:
         tell("note", OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO)
@@ -253,19 +254,22 @@ def _name_of_all(evaluated: Evaluated) -> str:
     return " and ".join(result.split for result in evaluated.results) if evaluated.left_out else "all"
 
 
-def _together(results: Sequence[SplitResult]) -> Score:
-    """The mean over every item of every split."""
+def _together(results: Sequence[SplitResult]) -> Score | None:
+    """The mean over every item of every split; None where a split has no score."""
+    if any(result.score is None for result in results):
+        return None
     return mean_score([row.outcome for result in results for row in result.rows])
 
 
-def _line(name: str, score: Score, results: Sequence[SplitResult]) -> str:
-    items = f"{score.measured} measured, {score.unmeasured} not measured"
-    if not any(result.problem for result in results):
-        return f"{name}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})"
+def _line(name: str, score: Score | None, results: Sequence[SplitResult]) -> str:
+    missing = sum(result.unmeasured for result in results)
     measured = [row for result in results for row in result.rows if isinstance(row.outcome, Measured)]
+    items = f"{len(measured)} measured, {missing} not measured"
+    if score is not None:
+        return f"{name}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})"
     silent = sum(map(is_silent, measured))
     if silent:
-        items = f"{len(measured) - silent} answered, {silent} without an answer, {score.unmeasured} not measured"
+        items = f"{len(measured) - silent} answered, {silent} without an answer, {missing} not measured"
     return f"{name}: no score ({items})"
 
 
@@ -296,12 +300,12 @@ def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None
 
 def _together_json(results: Sequence[SplitResult]) -> Json:
     """The score over all splits; null where one of them has none."""
-    score, problem = _together(results), any(result.problem for result in results)
+    score = _together(results)
     return {
-        "hard": None if problem else score.hard,
-        "soft": None if problem else score.soft,
-        "measured": score.measured,
-        "unmeasured": score.unmeasured,
+        "hard": None if score is None else score.hard,
+        "soft": None if score is None else score.soft,
+        "measured": sum(result.measured for result in results),
+        "unmeasured": sum(result.unmeasured for result in results),
     }
 
 
@@ -309,10 +313,10 @@ def _split_json(result: SplitResult) -> Json:
     return {
         "split": result.split,
         "draw": Place(result.place).draw,
-        "hard": None if result.problem else result.score.hard,
-        "soft": None if result.problem else result.score.soft,
-        "measured": result.score.measured,
-        "unmeasured": result.score.unmeasured,
+        "hard": None if result.score is None else result.score.hard,
+        "soft": None if result.score is None else result.score.soft,
+        "measured": result.measured,
+        "unmeasured": result.unmeasured,
         "problem": result.problem or None,
         "by_type": {name: plain_score(score) for name, score in result.by_type.items()},
         "calls_made_now": result.made,

@@ -16,12 +16,14 @@ from skillopt_es.config.layers import (
     resume_overrides,
     with_overrides,
 )
+from skillopt_es.config.reader import TRAINING
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, OptimizerConfig, RoleConfig, RunConfig, TrainConfig
 
 __all__ = [
     "EMPTY",
     "PLANNED_BY",
     "RESUMABLE_MODEL_KEYS",
+    "TRAINING",
     "EnvConfig",
     "EvaluationConfig",
     "OptimizerConfig",

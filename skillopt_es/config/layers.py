@@ -21,7 +21,7 @@ from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT, translated
 from skillopt_es.config.places import is_packaged, packaged
-from skillopt_es.config.reader import parse_config, plain_value
+from skillopt_es.config.reader import TRAINING, parse_config, plain_value
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RunConfig, Tree
 from skillopt_es.config.settling import Given, settled
 from skillopt_es.config.shipped import MARK, is_shipped_size
@@ -29,37 +29,53 @@ from skillopt_es.config.values import nearest
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import real_path
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, Role
 
 _DEMO = "demo"
 _NO_VARIABLES: Mapping[str, str] = {}
 
 
 def load_config(
-    path: Path | None, overrides: Sequence[str] = (), environ: Mapping[str, str] = _NO_VARIABLES
+    path: Path | None,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] = _NO_VARIABLES,
+    *,
+    asks: Sequence[Role] = TRAINING,
 ) -> RunConfig:
-    """The run that a file, its overrides and the environment's variables describe; without a file, the bundled demo."""
+    """
+    The run that a file, its overrides and the environment's variables describe; without a file, the bundled demo.
+
+    Raises ConfigError where a role that it `asks` has no model.
+    """
     file = demo_config() if path is None else path
-    return _loaded(_chain(file, ()), real_path(file).parent, overrides, environ)
+    return _loaded(_chain(file, ()), real_path(file).parent, overrides, environ, asks)
 
 
 def config_of(
-    tree: Tree, folder: Path, overrides: Sequence[str] = (), environ: Mapping[str, str] = _NO_VARIABLES
+    tree: Tree,
+    folder: Path,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] = _NO_VARIABLES,
+    *,
+    asks: Sequence[Role] = TRAINING,
 ) -> RunConfig:
     """The run that a mapping describes, written as a file in `folder` would be; with `_base_` where it has one."""
-    return _loaded(
-        _based(folder / "config", "the config", copy.deepcopy(tree), ()), real_path(folder), overrides, environ
-    )
+    chain = _based(folder / "config", "the config", copy.deepcopy(tree), ())
+    return _loaded(chain, real_path(folder), overrides, environ, asks)
 
 
 def _loaded(
-    chain: Sequence[tuple[str, Tree]], folder: Path, overrides: Sequence[str], environ: Mapping[str, str]
+    chain: Sequence[tuple[str, Tree]],
+    folder: Path,
+    overrides: Sequence[str],
+    environ: Mapping[str, str],
+    asks: Sequence[Role],
 ) -> RunConfig:
     given = [*chain, *((ASKED, _parse_override(text)) for text in overrides)]
     layers = _Layers()
     for source, layer in (_shipped("base.yaml"), *_defaults_of_program(given), *given):
         layers.add(layer, source)
-    return layers.settled(folder, environ)
+    return layers.settled(folder, environ, asks)
 
 
 def _shipped(name: str) -> tuple[str, Tree]:
@@ -118,7 +134,9 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
         section, _, name = key.partition(".")
         layers.add({section: {name: value}}, ASKED)
     told = {key: source for key, source in layers.sources.items() if source == ASKED}
-    return parse_config(layers.tree, folder=folder, sources=told)
+    models = cast(Tree, recorded.get("model", {}))
+    asks = [role for role in TRAINING if models.get(role)]  # the log of an evaluation need not name an optimizer
+    return parse_config(layers.tree, folder=folder, sources=told, asks=asks)
 
 
 # What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
@@ -219,7 +237,11 @@ def any_overrides(overrides: Sequence[str]) -> dict[str, Json]:
 
 
 def with_overrides(
-    config: RunConfig, overrides: Sequence[str], environ: Mapping[str, str] = _NO_VARIABLES
+    config: RunConfig,
+    overrides: Sequence[str],
+    environ: Mapping[str, str] = _NO_VARIABLES,
+    *,
+    asks: Sequence[Role] = TRAINING,
 ) -> RunConfig:
     """The same run with further `--set` texts laid over it."""
     if not overrides:
@@ -227,7 +249,7 @@ def with_overrides(
     layers = _Layers(tree=copy.deepcopy(dict(config.resolved)))
     for text in overrides:
         layers.add(_parse_override(text), ASKED)
-    return layers.settled(Path(config.folder), environ)
+    return layers.settled(Path(config.folder), environ, asks)
 
 
 @define
@@ -253,12 +275,12 @@ class _Layers:
                 into[key] = _laid_over(into.get(key), value)
                 self.sources[f"{section}.{key}"] = source
 
-    def settled(self, folder: Path, environ: Mapping[str, str]) -> RunConfig:
+    def settled(self, folder: Path, environ: Mapping[str, str], asks: Sequence[Role]) -> RunConfig:
         """The typed run."""
         whole = settled(Given(self.tree, self.sources, self.original), environ)
         places = Whereabouts(config=folder, working=Path.cwd(), original=self.original)
         tree, notes = with_paths(whole.tree, whole.sources, ASKED, places)
-        config = parse_config(tree, folder=folder, sources=whole.sources)
+        config = parse_config(tree, folder=folder, sources=whole.sources, asks=asks)
         notices = (*self.notices.values(), *whole.notices)
         return evolve(
             config,

@@ -37,9 +37,14 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import DRAWS_ONCE, Json, Role
 from skillopt_es.projections.prices import UNIT
 
+TRAINING: tuple[Role, ...] = ("optimizer", "target")
+"""The roles that training asks; an evaluation asks the target alone."""
 
-def parse_config(tree: Tree, *, folder: Path | str, sources: Mapping[str, str] | None = None) -> RunConfig:
-    """The typed run of a whole mapping, such as the one a log has recorded."""
+
+def parse_config(
+    tree: Tree, *, folder: Path | str, sources: Mapping[str, str] | None = None, asks: Sequence[Role] = TRAINING
+) -> RunConfig:
+    """The typed run of a whole mapping, such as the one a log has recorded; each role that it `asks` has a model."""
     reader = _Reader(sources or {})
     model = cast(Tree, tree.get("model", {}))
     sections: dict[str, Any] = {
@@ -53,11 +58,11 @@ def parse_config(tree: Tree, *, folder: Path | str, sources: Mapping[str, str] |
         resolved={**tree},
         **sections,
     )
-    _check_together(config, reader)
+    _check_together(config, reader, asks)
     return config
 
 
-def _check_together(config: RunConfig, reader: _Reader) -> None:
+def _check_together(config: RunConfig, reader: _Reader, asks: Sequence[Role]) -> None:
     optimizer = config.optimizer
     if optimizer.min_learning_rate > optimizer.learning_rate:
         allowed = f"at most learning_rate ({optimizer.learning_rate})"
@@ -75,8 +80,7 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         raise reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
     check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))
     _check_agents(config, reader)
-    roles: tuple[Role, ...] = ("optimizer", "target")
-    unnamed = [role for role in roles if not config.role(role).model]
+    unnamed = [role for role in asks if not config.role(role).model]
     if unnamed:
         hint = f"write {' and '.join(f'{role}: NAME' for role in unnamed)} under model"
         given = " ".join(f"--set model.{role}=NAME" for role in unnamed)

@@ -400,8 +400,9 @@ class RunConfig:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles that have a model; nobody has to name a judge."""
-        return ("optimizer", "target", *(("judge",) if self.judge_model.model else ()))
+        """The roles that have a model: an evaluation needs no optimizer, and few runs have a judge."""
+        every: tuple[Role, ...] = ("optimizer", "target", "judge")
+        return tuple(role for role in every if role == "target" or self.role(role).model)
 
 
 SECTIONS: Mapping[str, type] = {

@@ -18,7 +18,7 @@ from skillopt_es.config import EMPTY, RunConfig
 from skillopt_es.door.given import Config, Given, Model, Settings, config_from, settings_texts, stem_of
 from skillopt_es.door.run import Run, open_run
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.loop import Observer
+from skillopt_es.engine.observers import Observer
 from skillopt_es.engine.programs import Program
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import Interrupted

@@ -21,13 +21,13 @@ from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.comparing import ComparingPorts, run_comparisons
+from skillopt_es.engine.observers import Observer
 from skillopt_es.engine.programs import Asking, Consulted, Program, evolve, program_of
 from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
 from skillopt_es.engine.tasks import AddUp, Comparisons, Decide, Questions, Rollouts, RunData, Task, score
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
-from skillopt_es.events.journal import CallRow
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Json
 from skillopt_es.events.writer import RunWriter
@@ -52,22 +52,6 @@ class Log(Protocol):
         ...
 
 
-class Observer(Protocol):
-    """Whoever wants to see a run live; never changes it."""
-
-    def planned(self, task: Task, state: AnyState) -> None:
-        """A task is about to begin."""
-        ...
-
-    def happened(self, seq: int, event: Event, state: AnyState) -> None:
-        """An event is durable and folded."""
-        ...
-
-    def called(self, row: CallRow) -> None:
-        """A call to a model is durable."""
-        ...
-
-
 class Trainer:
     """One run in one process."""
 
@@ -79,7 +63,7 @@ class Trainer:
         state: AnyState,
         run: RunData,
         ports: Ports,
-        observers: Sequence[Observer],
+        observer: Observer,
         stopping: Callable[[], bool],
         reached: Callable[[], Reached | None] = lambda: None,
         ahead: Ahead | None = None,
@@ -95,7 +79,7 @@ class Trainer:
         self._run = run
         self._program = program_of(run.started)
         self._ports = ports
-        self._observers = observers
+        self._observer = observer
         self._stopping = stopping
         self._reached = reached
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -158,8 +142,7 @@ class Trainer:
             self._orders.followed(asked.name)
 
     async def _perform(self, task: Task) -> None:
-        for observer in self._observers:
-            observer.planned(task, self.state)
+        self._observer.planned(task, self.state)
         if self._ahead is not None:
             self._ahead.planned(task, self.state)
         if isinstance(task, Questions) or (isinstance(task, Decide) and task.reads_back):
@@ -204,8 +187,7 @@ class Trainer:
     ) -> None:
         await self._log.append(events, expected=expected, texts=texts)
         for seq, (event, state) in enumerate(zip(events, states, strict=True), start=expected + 1):
-            for observer in self._observers:
-                observer.happened(seq, event, state)
+            self._observer.happened(seq, event, state)
         if any(isinstance(event, self._program.milestones) for event in events):
             await self._log.anchor()
 

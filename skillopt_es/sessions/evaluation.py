@@ -26,7 +26,7 @@ from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTest
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.places import evaluated
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import SkillTree, Split, digest_of
+from skillopt_es.events.values import Role, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Item, Splits
 from skillopt_es.programs.evaluation.program import EVALUATION
@@ -55,6 +55,9 @@ from skillopt_es.version import software_version
 
 # Keys under `env:` that change neither what is asked nor how it is graded.
 _NOT_ASKED = {"workers", "skill_init", "seal_test"}
+
+ASKED_ROLES: tuple[Role, ...] = ("target",)
+"""Who is asked: scoring needs no optimizer, nor its name or key."""
 
 OWN_BUDGET = tuple(f"budget.{cap}=null" for cap in ("max_minutes", "max_calls", "max_tokens", "max_cost"))
 """A run's budget was for its training: what evaluates its skills has none, unless one is given."""
@@ -126,8 +129,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         left_out = _sealed_splits(data.splits, request)
         evaluations = _evaluations(data.splits, request, left_out)
         folder = request.directory / evaluation_name(request, data.splits.digests)
-        # Only the target: scoring needs no optimizer, nor its key.
-        async with open_world(data, request.skill, folder, session, ("target",)) as world:
+        async with open_world(data, request.skill, folder, session, ASKED_ROLES) as world:
             look = await _look(request, data.splits, evaluations, folder, session)
             async with closing(open_or_create(folder, session)) as writer:
                 stage, meant = _stage(request, world, writer, evaluations, look)

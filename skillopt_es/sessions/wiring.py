@@ -24,13 +24,13 @@ from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.comparing import ComparingPorts
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
+from skillopt_es.engine.loop import Ports, Trainer, Work
+from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunResumed
 from skillopt_es.events.errors import SkillOptError
-from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
@@ -296,12 +296,13 @@ def _wired(
     writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, bounds: _Bounds, executor: Executor
 ) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
-    calls = _calls(writer, stage, world.models, stage.run.workers, session, bounds, evidence)
+    observers = Observers(session.observers, session.warn)
+    calls = _calls(writer, stage, world.models, stage.run.workers, session, bounds, evidence, observers)
     for role, model in world.models.items():
         if isinstance(model, Fronting):
             upstream = {role: model.upstream}
             at_once = {role: stage.run.config.role(role).concurrency}
-            own = _calls(writer, stage, upstream, at_once, session, bounds, evidence)
+            own = _calls(writer, stage, upstream, at_once, session, bounds, evidence, observers)
             model.route(AgentCalls(own))
     rollouts = RolloutPorts(
         hands=open_hands(stage.run.config, world.data, executor, os.environ),
@@ -323,7 +324,7 @@ def _wired(
             rollouts=rollouts,
             comparing=_comparing(world.data, rollouts, evidence),
         ),
-        observers=session.observers,
+        observer=observers,
         # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
         reached=bounds.reached,
@@ -372,11 +373,8 @@ def _calls(
     session: Session,
     bounds: _Bounds,
     evidence: RecordedTexts,
+    observer: Observer,
 ) -> LiveCalls:
-    def seen(row: CallRow) -> None:
-        for observer in session.observers:
-            observer.called(row)
-
     desk = Desk(writer.log.path.parent)
     desk.clear()
     forked = stage.state.forked
@@ -391,7 +389,7 @@ def _calls(
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,
         in_flight=session.in_flight,
         stopping=bounds.stopping,
-        seen=seen,
+        seen=observer.called,
         keep=evidence.keep,
         leave=desk.leave,
         purse=bounds.own,

@@ -169,10 +169,15 @@ def test_out_has_one_line_an_item(config: Path, server: ModelServer) -> None:
 
 
 def test_the_optimizer_is_not_needed(config: Path, server: ModelServer) -> None:
-    """Neither its key nor its endpoint."""
-    more = ["model.optimizer_api_key_env=NOT_SET", "model.optimizer_base_url=nonsense"]
+    """Neither its key nor its endpoint, nor its name; training needs one."""
+    more = ["model.optimizer_api_key_env=NOT_SET", "model.optimizer_base_url=nonsense", "model.optimizer="]
     words = [word for each in more for word in ("--set", each)]
-    assert the_split(evaluate(config, "--split", "test", *words))["measured"] == 8
+    done = evaluate(config, "--split", "test", *words)
+    assert the_split(done)["measured"] == 8
+    listed = command("runs", "--dir", "evals", "--json", cwd=config.parent)
+    assert (listed.code, listed.json[0]["status"]) == (0, "scored")  # its log is read like any other
+    refused = command("run", config, "--set", "model.optimizer=", cwd=config.parent)
+    assert (refused.code, "model.optimizer is '', but must be the name of a model" in refused.err) == (2, True)
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------

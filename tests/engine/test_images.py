@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 from support.chat import question
+from support.crashes import Crash
 from support.pictures import page
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply
 
@@ -88,12 +89,12 @@ class CrashAtFirstCall:
 
     def called(self, row: CallRow) -> None:
         """Crashes."""
-        raise RuntimeError("crashed")
+        raise Crash("crashed")
 
 
 def test_another_image_is_another_request(tmp_path: Path) -> None:
     """A run is not resumed with answers about other pictures."""
-    with pytest.raises(RuntimeError, match="crashed"):
+    with pytest.raises(Crash, match="crashed"):
         asyncio.run(start(config(tmp_path), tmp_path / "run", world().session(observers=(CrashAtFirstCall(),))))
     with pytest.raises(Divergence, match="another request"):
         asyncio.run(resume(tmp_path / "run", world(OTHER).session()))

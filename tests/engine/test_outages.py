@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.crashes import Crash
 from support.logs import call_slots, decisions_of, events_of
 from support.params import parametrized
 from support.scripted import (
@@ -299,13 +300,13 @@ class CrashAtFirstPatch:
     def called(self, row: CallRow) -> None:
         """Crashes after the first analyst."""
         if row.call.stage == "analyst":
-            raise RuntimeError("crashed")
+            raise Crash("crashed")
 
 
 def test_another_request_for_the_same_place_is_a_divergence(tmp_path: Path) -> None:
     """The journal's answer is not used for it, and nothing is paid until asking again was allowed."""
     crashing = ScriptedWorld().session(observers=(CrashAtFirstPatch(),))
-    with pytest.raises(RuntimeError):
+    with pytest.raises(Crash):
         asyncio.run(start(config(tmp_path), tmp_path / "run", crashing))
     run = tmp_path / "run"
     other = ScriptedWorld(optimizer=ScriptedModel("another optimizer", optimizer_reply))

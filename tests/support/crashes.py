@@ -14,6 +14,10 @@ from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.state import AnyState
 
 
+class Crash(BaseException):
+    """Ends a session as a crash does: an observer's plain errors do not."""
+
+
 @define
 class KillAt:
     """An observer that kills its own process the moment the n-th thing has become durable."""

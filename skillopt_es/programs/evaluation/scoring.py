@@ -27,14 +27,14 @@ Progress = Callable[[Split, int, int], None]
 @frozen(kw_only=True)
 class SplitResult:
     """
-    One split: its score, or the `pause` that says what keeps it from being one; and every item's row.
+    One split: its score, or None and the `pause` that says why there is none; and every item's row.
 
     `usage` is of the calls behind the result, those included that failed just now; `made` of them were made just now.
     """
 
     split: Split
     place: str
-    score: Score
+    score: Score | None
     by_type: Mapping[str, Score]
     pause: RunPaused | None
     rows: tuple[RolloutCompleted, ...]
@@ -43,8 +43,18 @@ class SplitResult:
 
     @property
     def problem(self) -> str:
-        """Why this is no score; empty when it is one."""
+        """Why there is no score; empty when there is one."""
         return "" if self.pause is None else self.pause.message
+
+    @property
+    def measured(self) -> int:
+        """How many items were measured."""
+        return sum(isinstance(row.outcome, Measured) for row in self.rows)
+
+    @property
+    def unmeasured(self) -> int:
+        """How many items could not be measured."""
+        return len(self.rows) - self.measured
 
 
 class Scoring:
@@ -95,7 +105,7 @@ class Scoring:
         return SplitResult(
             split=evaluation.split,
             place=first,
-            score=mean_score([row.outcome for row in rows]),
+            score=mean_score([row.outcome for row in rows]) if scored else None,
             by_type=event.by_type if isinstance(event, SkillScored) else {},
             pause=event if isinstance(event, RunPaused) else None,
             rows=tuple(rows),
