@@ -258,9 +258,9 @@ def _plain_word(attribute: attrs.Attribute[object], value: Json) -> Json:
     aliases: Mapping[str, str] = attribute.metadata.get("aliases", {})
     if not words or isinstance(value, float | list | dict):
         return value
-    if isinstance(value, bool):  # YAML reads a bare off as false
-        other = value or aliases.get("off", "off" if "off" in words else value)
-        return aliases.get(str(value).lower(), other)
+    if isinstance(value, bool):  # YAML reads a bare on as true, and a bare off as false
+        switch = "on" if value else "off"
+        return aliases.get(str(value).lower(), aliases.get(switch, switch if switch in words else value))
     word = "" if value is None else str(value).strip().lower()
     return aliases.get(word, value if isinstance(value, int) else word)
 

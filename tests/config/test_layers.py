@@ -81,3 +81,12 @@ def test_a_benchmarks_preset_has_the_originals_sizes(tmp_path: Path, name: str, 
     assert (config.train.batch_size, config.env.max_completion_tokens) == (40, 16384)
     assert config.path(config.env.split_dir) == (tmp_path / "data" / f"{name}_split").resolve()
     assert open_environment(config).name == name
+
+
+@pytest.mark.parametrize("word", ["auto", "on", "off"])
+def test_a_bare_on_or_off_is_a_word_where_words_are_wanted(tmp_path: Path, word: str) -> None:
+    """In a file and after `--set`, though YAML reads both as true and false."""
+    (tmp_path / "mine.yaml").write_text(f"model: {{optimizer: o, target: t}}\nsearch: {{examples: {word}}}\n")
+    assert load_config(tmp_path / "mine.yaml").search.examples == word
+    (tmp_path / "plain.yaml").write_text(yaml.safe_dump({"model": MODELS}))
+    assert load_config(tmp_path / "plain.yaml", [f"search.examples={word}"]).search.examples == word
