@@ -49,7 +49,7 @@ class Command:
         try:
             ended = subprocess.run(  # noqa: S603 - a program that the user named, without a shell
                 self.argv,
-                input=json.dumps(notice).encode(),
+                input=f"{json.dumps(notice)}\n".encode(),  # a line, so that a file may gather them
                 env=user_variables(os.environ),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -36,6 +36,13 @@ class RawItem:
         return DataError(f"{self.where}: item {self.id!r}: {what}", hint=hint)
 
 
+def or_build(benchmark: str, raw: RawItem, asked: str, hint: str) -> str:
+    """The hint for an item that asks nothing; one without the field itself may be of a released list of ids."""
+    if asked in raw.fields:
+        return hint
+    return f"{hint}; where this is a list of ids, `skillopt-es data build {benchmark}` writes the items that it names"
+
+
 _ADD_IDS = 'add a unique one: {"id": "1", …}'
 
 

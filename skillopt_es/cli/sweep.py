@@ -237,7 +237,19 @@ def _status(state: SweepState, folder: Path) -> str:
 
 
 def _print_table(table: Table) -> None:
-    headers = ["setting", "runs", table.scored_by, "±", "behind", "±", "p", "", "calls", "tokens", "cost"]
+    headers = [
+        "setting",
+        "runs",
+        table.scored_by,
+        f"± {table.scored_by}",
+        "behind",
+        "± behind",
+        "p",
+        "",
+        "calls",
+        "tokens",
+        "cost",
+    ]
     rows = [_cells(each) for each in table.rows]
     if not any(each.currency for each in table.rows):
         headers, *rows = (row[:-1] for row in (headers, *rows))

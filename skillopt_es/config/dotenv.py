@@ -1,13 +1,15 @@
 """
-A `.env` file beside the config: of its variables, those alone that the config names because they hold a key.
+`.env` files: one beside the config, and one in the working folder, where the original's users keep theirs.
 
-What is set in the environment comes first. A line that is of no named variable is not looked at, whatever it says.
+Of both, those variables alone are read that the config names because they hold a key. For a config of the original,
+the one in the working folder also gives the original's own variables. What is set in the environment comes first, then
+the file beside the config. A line of any other variable is not looked at, whatever it says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from skillopt_es.config.sections import RunConfig
@@ -31,16 +33,29 @@ def named_variables(config: RunConfig) -> tuple[str, ...]:
 
 
 def with_dotenv(config: RunConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment with what only the file beside the config says; raises ConfigError for a quote with no end."""
+    """The environment with what only a file says; raises ConfigError for a quote with no end."""
     found = from_dotenv(config, environ)
     return {**environ, **found} if found else environ
 
 
 def from_dotenv(config: RunConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """The named variables that are in the file and not in the environment."""
-    wanted = [name for name in named_variables(config) if not environ.get(name, "").strip()]
-    file = Path(config.folder) / FILE
-    if not wanted:
+    """The named variables that are in a file and not in the environment."""
+    found = _by_file(config, environ, named_variables(config))
+    return {name: value for values in found.values() for name, value in values.items()}
+
+
+def dotenv_notes(config: RunConfig, environ: Mapping[str, str], used: Sequence[str] = ()) -> Iterator[str]:
+    """What is to be told: which variables are from which file, and not what they are; `used` by the config itself."""
+    for file, found in _by_file(config, environ, dict.fromkeys((*used, *named_variables(config)))).items():
+        if found:
+            yield f"read from {file}: {', '.join(found)}"
+
+
+def variables_in(folder: Path, wanted: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Those of some variables that a folder's file has and the environment has not; raises ConfigError as all do."""
+    missing = [name for name in wanted if not environ.get(name, "").strip()]
+    file = folder / FILE
+    if not missing:
         return {}
     try:
         text = read_plain(file).decode("utf-8-sig", errors="replace")
@@ -48,14 +63,17 @@ def from_dotenv(config: RunConfig, environ: Mapping[str, str]) -> dict[str, str]
         return {}
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    return {name: value for name, value in _values(text, file, wanted) if value}
+    return {name: value for name, value in _values(text, file, missing) if value}
 
 
-def dotenv_notes(config: RunConfig, environ: Mapping[str, str]) -> Iterator[str]:
-    """What is to be told of it: which variables are from the file, and not what they are."""
-    found = from_dotenv(config, environ)
-    if found:
-        yield f"read from {Path(config.folder) / FILE}: {', '.join(found)}"
+def _by_file(config: RunConfig, environ: Mapping[str, str], wanted: Iterable[str]) -> dict[Path, dict[str, str]]:
+    found: dict[Path, dict[str, str]] = {}
+    known, names = dict(environ), [*wanted]
+    for folder in (Path(config.folder), Path.cwd()):
+        values = variables_in(folder, names, known)
+        found.setdefault(folder / FILE, {}).update(values)
+        known |= values
+    return found
 
 
 def _values(text: str, file: Path, wanted: Sequence[str]) -> Iterator[tuple[str, str]]:

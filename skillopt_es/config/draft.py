@@ -17,6 +17,7 @@ from skillopt_es.config.backends import (
     first,
     is_own_agent,
     own_keys,
+    role_backend,
     written,
 )
 from skillopt_es.config.places import packaged
@@ -114,6 +115,14 @@ def written_as(config: RunConfig, role: Role, setting: str) -> str:
     model = cast(Tree, config.resolved.get("model", {}))
     backend = backend_of(model, role)
     return backend.key if setting == "backend" else written(model, role, backend, setting).key
+
+
+def label_of_the_target(config: RunConfig, role: Role) -> str:
+    """The label that gives the target its backend and leaves this role on `openai_chat`; empty where there is none."""
+    model = cast(Tree, config.resolved.get("model", {}))
+    label, own = str(model.get("backend") or "").strip(), str(model.get(f"{role}_backend") or "").strip().lower()
+    left = role != "target" and own in ("", "openai_chat") and role_backend(label, "", role) == "openai_chat" != label
+    return label if left else ""
 
 
 def place_of(config: RunConfig, role: Role, setting: str) -> tuple[str, str]:

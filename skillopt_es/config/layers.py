@@ -16,7 +16,7 @@ from typing import cast
 from attrs import define, evolve, field, fields
 
 from skillopt_es.config.backends import spellings
-from skillopt_es.config.dotenv import dotenv_notes
+from skillopt_es.config.dotenv import dotenv_notes, variables_in
 from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT, translated
@@ -26,6 +26,7 @@ from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RunConfig, Tree
 from skillopt_es.config.settling import Given, settled
 from skillopt_es.config.shipped import MARK, is_shipped_size
 from skillopt_es.config.values import nearest
+from skillopt_es.config.variables import ALL
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import real_path
@@ -277,7 +278,8 @@ class _Layers:
 
     def settled(self, folder: Path, environ: Mapping[str, str], asks: Sequence[Role]) -> RunConfig:
         """The typed run."""
-        whole = settled(Given(self.tree, self.sources, self.original), environ)
+        filed = variables_in(Path.cwd(), ALL, environ) if self.original else {}
+        whole = settled(Given(self.tree, self.sources, self.original), environ, filed)
         places = Whereabouts(config=folder, working=Path.cwd(), original=self.original)
         tree, notes = with_paths(whole.tree, whole.sources, ASKED, places)
         config = parse_config(tree, folder=folder, sources=whole.sources, asks=asks)
@@ -285,7 +287,11 @@ class _Layers:
         return evolve(
             config,
             notices=notices,
-            notes=(*whole.notes, *notes, *dotenv_notes(config, environ)),
+            notes=(
+                *whole.notes,
+                *notes,
+                *dotenv_notes(config, environ, [name for name in whole.used if name in filed]),
+            ),
             sources=whole.sources,
             released_size=self._has_released_size(config),
         )

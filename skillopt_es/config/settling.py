@@ -30,7 +30,11 @@ from skillopt_es.config.values import is_blank
 from skillopt_es.config.variables import OF_ENVIRONMENTS, UNUSED, Variable, variables
 from skillopt_es.events.values import Role
 
+_NONE: Mapping[str, str] = {}
 _ANSWERS_ONLY = ("searchqa", "docvqa", "livemathematicianbench", "officeqa")
+_AZURE_ENDPOINTS = tuple(
+    f"{front}{family}_endpoint" for family in ("azure_openai", "azure") for front in ("", "optimizer_")
+)
 _AGENTS = ("codex", "claude_code", "cursor", "copilot")
 
 
@@ -51,16 +55,23 @@ class Settled:
     sources: dict[str, str]
     notices: tuple[str, ...]
     notes: tuple[str, ...]
+    used: tuple[str, ...]
 
 
-def settled(given: Given, environ: Mapping[str, str]) -> Settled:
-    """The layers as a whole config; raises ConfigError for a value that was chosen for a backend that no role has."""
+def settled(given: Given, environ: Mapping[str, str], filed: Mapping[str, str] = _NONE) -> Settled:
+    """
+    The layers as a whole config, with the environment's variables and those that a `.env` file has.
+
+    Raises ConfigError for a value that was chosen for a backend that no role has.
+    """
+    environ = {**environ, **filed}
     tree: Tree = {name: dict(cast(Tree, values)) for name, values in given.tree.items()}
     model = cast(Tree, tree.setdefault("model", {}))
     draft = Draft(tree, model, dict(given.sources), given.original, variables(environ))
     for role in ROLES:
         name_from_environment(draft, role, environ)
     _settle_timeout(draft)
+    _keep_azure_beside_codex(draft)
     roles = roles_in(model)
     backends = {role: settle_role(draft, role) for role in roles}
     for role in roles:
@@ -72,7 +83,10 @@ def settled(given: Given, environ: Mapping[str, str]) -> Settled:
         _lower_asked(draft, role, backends[role])
     _settle_env(draft, environ)
     _tell(draft, backends, environ)
-    return Settled(tree, draft.sources, tuple(draft.notices), tuple(draft.notes))
+    taken = [name for name in draft.used if name not in filed]
+    if taken:
+        draft.notes.append(f"taken from the environment: {', '.join(taken)}")
+    return Settled(tree, draft.sources, tuple(draft.notices), tuple(draft.notes), tuple(draft.used))
 
 
 def _lower_asked(draft: Draft, role: Role, backend: Backend) -> None:
@@ -97,6 +111,18 @@ _ASKED: Mapping[Role, tuple[tuple[str, str], ...]] = {
     "target": (("env", "max_completion_tokens"),),
     "optimizer": (("optimizer", "max_completion_tokens"), ("optimizer", "rewrite_max_completion_tokens")),
 }
+
+
+def _keep_azure_beside_codex(draft: Draft) -> None:
+    """The label `codex` with an endpoint of Azure's is what release 0.2.0 made of it: codex alone is the target."""
+    backend = chosen_backend(draft, "optimizer")
+    keys = [key for key in _AZURE_ENDPOINTS if draft.chosen(key)]
+    if keys and (backend.key, backend.name) == ("backend", "codex"):
+        draft.put("optimizer_backend", "azure_openai", draft.sources[f"model.{keys[0]}"])
+        draft.notes.append(
+            f"model.optimizer_backend is azure_openai, as model.{keys[0]} is set beside model.backend: "
+            f"{backend.spelled}; model.optimizer_backend: codex_exec asks Codex alone"
+        )
 
 
 def _settle_timeout(draft: Draft) -> None:
@@ -142,8 +168,6 @@ def _tell(draft: Draft, backends: Mapping[Role, Backend], environ: Mapping[str, 
         if environ.get(name, "").strip() not in ("", model):
             said = f"{model} ({draft.sources.get(f'model.{role}', DEFAULTS)})"
             draft.notes.append(f"{Variable(name, '').source} is not used: model.{role} is {said}, which comes first")
-    if draft.used:
-        draft.notes.append(f"taken from the environment: {', '.join(draft.used)}")
 
 
 def _tell_of_agents(draft: Draft, target: Backend) -> None:

@@ -56,6 +56,20 @@ UNUSED: Mapping[str, str] = {
 }
 """Variables of agents without an effect here, and why."""
 
+
+def _all() -> Iterator[str]:
+    for names in NAMES.values():
+        yield from names
+    for keys in OF_ENVIRONMENTS.values():
+        yield from keys.values()
+    for role in ROLES:
+        yield from (f"{role.upper()}_BACKEND", f"{role.upper()}_DEPLOYMENT")
+    yield from UNUSED
+
+
+ALL: tuple[str, ...] = tuple(dict.fromkeys(_all()))
+"""Every variable of the original's that is read here."""
+
 FROM_VARIABLE = "the environment variable"
 
 

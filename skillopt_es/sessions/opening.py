@@ -22,7 +22,7 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
 from skillopt_es.config.dotenv import named_variables, with_dotenv
-from skillopt_es.config.draft import place_of, written_as
+from skillopt_es.config.draft import label_of_the_target, place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.lock import require_locks
@@ -117,7 +117,14 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         return opener(settings, environ)
     except SettingRefused as error:  # an adapter knows its settings, but not where they were written
         place, key = place_of(config, role, error.key)
-        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
+        label = label_of_the_target(config, role) if error.key == "base_url" and not own.base_url.strip() else ""
+        hint = error.hint
+        if label:
+            hint = (
+                f"model.backend: {label} is the target's alone and leaves the {role} on Azure: "
+                f"export AZURE_OPENAI_ENDPOINT=…, or set model.{role}_backend"
+            )
+        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=hint) from error
 
 
 def _model_settings(config: RunConfig, role: Role) -> ModelSettings:

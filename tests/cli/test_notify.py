@@ -24,7 +24,7 @@ def told(folder: Path) -> list[dict[str, Any]]:
 
 def test_somebody_is_told_at_a_pause_and_at_the_end(tmp_path: Path) -> None:
     """With why, and with what was reached; a way that fails is a warning, and no exit code."""
-    way = "sh -c 'cat >> told.txt; echo >> told.txt'"
+    way = "sh -c 'cat >> told.txt'"
     paused = command("run", "--run", "one", "--max-calls", "5", "--notify", way, *QUICK, cwd=tmp_path)
     assert paused.code == 3
     done = command("resume", "one", "--max-calls", "5000", "--quiet", "--notify", way, "--notify=no-such", cwd=tmp_path)
@@ -48,7 +48,7 @@ def test_a_sweep_tells_of_itself(tmp_path: Path) -> None:
     """Once, and not of each of its runs."""
     (tmp_path / "small.yaml").write_text(SMALL)
     (tmp_path / "grid.yaml").write_text("config: small.yaml\nseeds: [1]\n")
-    way = "sh -c 'cat >> told.txt; echo >> told.txt'"
+    way = "sh -c 'cat >> told.txt'"
     done = command("sweep", "grid.yaml", "--quiet", "--notify", way, cwd=tmp_path)
     assert done.code == 0, done.err
     assert [(each["sweep"], each["status"]) for each in told(tmp_path)] == [("grid", "completed")]

@@ -460,3 +460,26 @@ def test_paths_of_the_command_line_start_at_the_working_folder(tmp_path: Path, m
     assert in_file.path(in_file.env.data_path) == project / "tasks.jsonl"
     over_demo = load_config(None, ["env.data_path=tasks.jsonl"])
     assert over_demo.env.data_path == str(tmp_path / "tasks.jsonl")
+
+
+@pytest.mark.parametrize("version", ["0.2.0", "2026-08"])
+def test_codex_with_an_azure_endpoint_keeps_azure_for_the_optimizer(version: str) -> None:
+    """As release 0.2.0 trained; whoever names Codex for it gets Codex, and a setting without a use is an error."""
+    words = ("model.backend=codex", "model.azure_openai_endpoint=https://one.example")
+    config = theirs(*words, version=version)
+    assert (config.optimizer_model.backend, config.target_model.backend) == ("azure_openai", "codex")
+    assert config.optimizer_model.base_url == "https://one.example"
+    assert any("model.optimizer_backend is azure_openai" in note for note in config.notes)
+    assert theirs("model.backend=codex", version=version).optimizer_model.backend == "codex"
+    with pytest.raises(ConfigError, match="azure_openai_endpoint"):
+        theirs(*words, "model.optimizer_backend=codex_exec", version=version)
+
+
+@pytest.mark.parametrize("label", ["qwen_chat", "minimax"])
+def test_a_label_for_the_target_says_where_it_leaves_an_optimizer_without_an_endpoint(label: str) -> None:
+    """On Azure, with the variable that gives it an endpoint."""
+    config = theirs(f"model.backend={label}", "model.target_base_url=http://127.0.0.1:9/v1", version="2026-08")
+    with pytest.raises(ConfigError) as caught:
+        open_model(config, "optimizer", {})
+    assert f"model.backend: {label} is the target's alone" in caught.value.hint
+    assert "leaves the optimizer on Azure: export AZURE_OPENAI_ENDPOINT=…" in caught.value.hint

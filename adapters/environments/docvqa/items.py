@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows, texts_of
 from skillopt_es.adapters.environments.data import SUFFIXES as JSON_SUFFIXES
-from skillopt_es.adapters.environments.data import RawItem, read_rows
+from skillopt_es.adapters.environments.data import RawItem, or_build, read_rows
 from skillopt_es.adapters.environments.docvqa.evaluator import Scoring
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, picture_at
 from skillopt_es.adapters.environments.splits import sole_file
@@ -85,7 +85,7 @@ def _raw_item(where: str, row: Json) -> RawItem:
 def _item(raw: RawItem, root: Path, most_bytes: int) -> DocVQAItem:
     asked, _, tail = _text(raw, "question").partition(_PATH_MARK)
     if not asked.strip():
-        raise raw.refusal("`question` is missing or blank", 'add "question": "…"')
+        raise raw.refusal("`question` is missing or blank", or_build("docvqa", raw, "question", 'add "question": "…"'))
     names = _image_names(raw, tail.strip())
     if not names:
         raise raw.refusal("`image_path` is missing", "name the image of the page, as a path below the data")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.adapters.environments.data import RawItem, read_rows
+from skillopt_es.adapters.environments.data import RawItem, or_build, read_rows
 from skillopt_es.adapters.environments.livemath.choices import Choices, read_choices
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
@@ -63,7 +63,9 @@ def livemath_item(raw: RawItem) -> LiveMathItem:
     try:
         question, choices = _parts(raw)
     except ValueError as error:
-        raise raw.refusal(str(error), 'write "question", "choices" and "correct_choice"') from None
+        asked = "mcq" if "mcq" in raw.fields else "question"
+        hint = or_build("livemathematicianbench", raw, asked, 'write "question", "choices" and "correct_choice"')
+        raise raw.refusal(str(error), hint) from None
     return LiveMathItem(
         id=raw.id,
         task_type=_first_type(raw.fields.get("theorem_type")),

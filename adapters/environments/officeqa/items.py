@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
 from skillopt_es.adapters.environments.data import SUFFIXES as JSON_SUFFIXES
-from skillopt_es.adapters.environments.data import RawItem, read_rows
+from skillopt_es.adapters.environments.data import RawItem, or_build, read_rows
 from skillopt_es.adapters.environments.officeqa.documents import Corpus, Document, digest_of_file
 from skillopt_es.adapters.environments.officeqa.pages import Page, parsed_file, wanted_pages
 from skillopt_es.adapters.environments.splits import sole_file
@@ -69,7 +69,7 @@ class Library:
         sources = list_cell(raw.fields.get("source_docs"))
         question, answer = _text(raw, "question"), _text(raw, "ground_truth") or _text(raw, "answer")
         if not question:
-            raise raw.refusal("`question` is missing or blank", "fill it")
+            raise raw.refusal("`question` is missing or blank", or_build("officeqa", raw, "question", "fill it"))
         if not answer:
             raise raw.refusal("there is neither `ground_truth` nor `answer`", "write the expected answer into one")
         return OfficeItem(

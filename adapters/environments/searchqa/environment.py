@@ -12,7 +12,7 @@ from functools import partial
 
 from attrs import field, frozen
 
-from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.data import RawItem, or_build
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.options import parsed_by, positive_int
 from skillopt_es.adapters.environments.searchqa.prompt import GUIDE, RECHECK, system_prompt, user_prompt
@@ -142,7 +142,9 @@ def searchqa_item(raw: RawItem, *, context_budget: int) -> SearchQAItem:
     """The item in a row of the data; raises DataError for what cannot be asked or graded."""
     question = _text(raw, "question")
     if not question.strip():
-        raise raw.refusal("`question` is missing or blank", 'add "question": "…"')
+        raise raw.refusal(
+            "`question` is missing or blank", or_build("searchqa", raw, "question", 'add "question": "…"')
+        )
     answers = _answers(raw)
     prompt = user_prompt(_text(raw, "context"), question, budget=context_budget)
     return SearchQAItem(

@@ -192,6 +192,16 @@ def test_an_item_that_cannot_be_asked_or_graded_is_a_data_error(
     assert caught.value.hint
 
 
+def test_a_list_of_ids_is_told_of_what_makes_items_of_it(tmp_path: Path) -> None:
+    """The original ships such lists; a question that is blank is no list of ids."""
+    with pytest.raises(DataError) as caught:
+        open_rows(tmp_path, "searchqa", [{"id": "1"}])
+    assert "`skillopt-es data build searchqa`" in caught.value.hint
+    with pytest.raises(DataError) as caught:
+        open_rows(tmp_path, "searchqa", [{**ROW, "question": ""}])
+    assert "data build" not in caught.value.hint
+
+
 def test_missing_answers_are_a_data_error_and_a_missing_context_is_not(tmp_path: Path) -> None:
     """Without answers nothing can be graded; without context the question can still be asked."""
     with pytest.raises(DataError, match="`answers` is missing"):
