@@ -136,3 +136,250 @@ class Pages:
         """A page of a run; one that shows it up to event `read` is kept fresh from there on."""
         stream = address("run", name, "stream", after=read) if read >= 0 else ""
         title = f"{at or 'run'} of {name}" if at else name
+        # A run's first page says all that is wrong.
+        wrong = self.site.damage(self.site.folder(name)) if at != "" else ""
+        said = [problem(prose(wrong))] if wrong else []
+        return page(title, *said, *main, visit=self.site.visit(), run=name, at=at, stream=stream)
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """A page that says what is wrong."""
+        assert isinstance(error, SkillOptError)
+        status = 404 if isinstance(error, RunNotFound | NotInRun) else 403 if isinstance(error, Refused) else 400
+        hint = note(error.hint) if error.hint else None
+        back = el("p", *_back(request), link("All runs"), class_="links")
+        head = el("h1", "That did not work")
+        return page("Not done", head, problem(prose(str(error))), hint, back, visit=self.site.visit(), status=status)
+
+    async def missing(self, request: Request, error: Exception) -> Response:
+        """There is no such page, or none that takes this method."""
+        assert isinstance(error, HTTPException)
+        words = "There is no such page" if error.status_code == 404 else f"{error.detail}: {request.method}"
+        head, back = el("h1", words), el("p", link("All runs"))
+        return page("Not found", head, back, visit=self.site.visit(), status=error.status_code)
+
+    async def broken(self, request: Request, error: Exception) -> Response:
+        """A page for an error that no code expects. Starlette raises it again: the terminal shows where it arose."""
+        run = request.path_params.get("run", "")
+        back = el("p", link(f"Back to {run}", "run", run) if run else None, link("All runs"), class_="links")
+        main = (
+            el("h1", "This page could not be made"),
+            problem(f"{type(error).__name__}: {error}"),
+            note("This is a bug in skillopt-es. The terminal of `skillopt-es ui` shows where it arose."),
+            note(f"The other pages of {run} do not depend on this one.") if run else None,
+            back,
+        )
+        return page("Error", *main, visit=self.site.visit(), run=run, status=500)
+
+    # --- the pages -------------------------------------------------------------------------------------------------
+
+    def runs(self, request: Request) -> Response:
+        """The list of runs."""
+        main = runs_list(self.site.overviews(), Asked.of(request.query_params))
+        return page("Runs", *main, visit=self.site.visit(), stream="/stream")
+
+    def run(self, request: Request) -> Response:
+        """Where a run stands."""
+        folder = self.folder(request)
+        facts = self.facts(request, "glance")
+        with Reading.of(folder, framed=True) as reading:
+            latest = list(reading.read(after=max(0, facts.read - LATEST), until=facts.read))
+        said, not_followed = self.site.taken(request.query_params.get("said", "")), Inbox(folder).not_followed()
+        steering = steering_section(facts, self.site.visit(), said, not_followed)
+        watched, told = (steering, latest_part(latest)), steps_part(facts)
+        main = (
+            part("head", run_head(facts, writer_words(folder)), self.acts.came_to_nothing(folder)),
+            answer_part(facts, folder),
+            now_part(facts, now_of(folder)),
+            curve_part(facts),
+            *((*watched, told) if facts.summary.completed is None else (told, *watched)),
+        )
+        return self.of_run(request, facts.name, "", *main, read=facts.read)
+
+    def scores(self, request: Request) -> Response:
+        """What can be said of the scores."""
+        facts = self.facts(request, "scores")
+        said = scores_section(headlines_of(facts), certificate=certificate_lines(facts.summary.certificate)) or note(
+            "Nothing was measured yet."
+        )
+        numbers = el("p", link("The numbers as JSON", "run", facts.name, "scores.json"))
+        head = el("h1", "Scores of ", link(facts.name, "run", facts.name))
+        return self.of_run(request, facts.name, "scores", part("scores-part", head, said, numbers), read=facts.read)
+
+    def numbers(self, request: Request) -> Response:
+        """The same for programs."""
+        return Response(json.dumps(document(self.facts(request, "whole"))), media_type="application/json")
+
+    def items(self, request: Request) -> Response:
+        """Items by candidates."""
+        facts = self.facts(request, "items")
+        return self.of_run(request, facts.name, "items", *items_page(facts, request.query_params), read=facts.read)
+
+    def item(self, request: Request) -> Response:
+        """One item."""
+        query = request.query_params
+        shown = [_number(value, 0) for value in query.getlist("show")]
+        folder = self.folder(request)
+        with Reading.of(folder, framed=True) as reading:
+            item = query.get("item", "")
+            retracted = retract_part(self.facts(request, "glance"), self.site.visit(), item)
+            return self.of_run(request, folder.name, "items", *item_page(reading, folder.name, item, shown, retracted))
+
+    def skill(self, request: Request) -> Response:
+        """The skill with its makers."""
+        facts = self.facts(request, "skill")
+        return self.of_run(request, facts.name, "skill", *skill_page(facts, request.query_params), read=facts.read)
+
+    def refused(self, request: Request) -> Response:
+        """What was refused, and what another rule would have said."""
+        folder = self.folder(request)
+        asked = rule_asked(request.query_params)
+        with Reading.of(folder, framed=True) as reading:
+            refused = self.site.kept(
+                folder,
+                "refused",
+                lambda: with_earlier_refusals(not_taken(reading.read(types=NOT_TAKEN_TYPES)), reading),
+            )
+            rule: EvaluationConfig | None = None
+            found: Regated | str | None = None
+            try:
+                rule = _rule_of(reading, folder)
+                found = regated(reading, folder, asked) if asked and rule is not None else None
+            except SkillOptError as error:  # the list can be read all the same
+                found = f"{error}. {error.hint}"
+            main = refused_page(folder.name, refused, rule, request.query_params, found)
+            return self.of_run(request, folder.name, "refused", *main)
+
+    def compare(self, request: Request) -> Response:
+        """Runs beside each other."""
+        asked = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
+        folders = [self.site.folder(name) for name in asked]
+        found: list[Compared] = []
+        wrong: list[str] = []
+        for folder in folders:
+            try:
+                found.append(self.site.kept(folder, "compared", partial(_compared, folder)))
+                damage = self.site.damage(folder)
+                wrong += [f"{folder.name}: {damage}"] if damage else []
+            except SkillOptError as error:  # the others can be compared all the same
+                wrong.append(f"{folder.name} cannot be compared: {error}")
+        names = [folder.name for folder in self.site.folders()]
+        left_out = [problem(*map(prose, wrong))] if wrong else []
+        main = compare_page(names, found, request.query_params)
+        return page("Compare", *main[:1], *left_out, *main[1:], visit=self.site.visit())
+
+    def cost(self, request: Request) -> Response:
+        """Calls, tokens, money and time."""
+        facts = self.facts(request, "times")
+        return self.of_run(request, facts.name, "cost", *cost_page(facts), read=facts.read)
+
+    def config(self, request: Request) -> Response:
+        """Settings and surroundings."""
+        facts = self.facts(request, "glance")
+        head = el("h1", "Config of ", link(facts.name, "run", facts.name))
+        return self.of_run(request, facts.name, "config", head, config_section(facts), environment_section(facts))
+
+    def step(self, request: Request) -> Response:
+        """A step."""
+        facts = self.facts(request, "story")
+        main = step_page(facts, request.path_params["number"])
+        return self.of_run(request, facts.name, None, *main, read=facts.read)
+
+    def epoch(self, request: Request) -> Response:
+        """The end of an epoch."""
+        facts = self.facts(request, "story")
+        return self.of_run(request, facts.name, None, *epoch_page(facts, request.path_params["number"]))
+
+    def events(self, request: Request) -> Response:
+        """The log's events."""
+        folder = self.folder(request)
+        facts = self.facts(request, "glance")
+        after = min(_number(request.query_params.get("after"), max(0, facts.end - _PAGE)), facts.end)
+        with Reading.of(folder, framed=True) as reading:
+            rows = list(reading.read(after=after, until=after + _PAGE))
+        return self.of_run(request, facts.name, "events", *events_page(rows, facts, after))
+
+    def event(self, request: Request) -> Response:
+        """One event."""
+        seq = request.path_params["number"]
+        folder = self.folder(request)
+        with Reading.of(folder, framed=True) as reading:
+            recorded = next(iter(reading.read(after=seq - 1, until=seq)), None) if 0 < seq < 2**62 else None
+            if recorded is None:
+                raise NotInRun(f"{folder.name} has no event {seq}", hint=f"its events are 1 to {reading.end}")
+            payload = json.dumps(plain_event(recorded), indent=2, ensure_ascii=False)
+            return self.of_run(request, folder.name, "events", *event_page(folder.name, recorded, payload))
+
+    # --- what keeps them fresh -------------------------------------------------------------------------------------
+
+    async def runs_stream(self, request: Request) -> Response:
+        """That the list is not as it was."""
+        return _streamed(lambda: list_stream(self.site))
+
+    async def run_stream(self, request: Request) -> Response:
+        """What happens in a run, after the event that the browser had last."""
+        folder = self.folder(request)
+        last = request.headers.get("last-event-id")
+        after = _number(last, _number(request.query_params.get("after"), 0))
+        return _streamed(lambda: run_stream(folder, after))
+
+
+def _back(request: Request) -> Iterator[Child]:
+    """The page with the form that did not work; what was filled in is a step back in the browser."""
+    run = request.path_params.get("run")
+    if request.method == "POST" and run is not None:
+        yield link(f"Back to {run}", "run", run)
+    elif request.method == "POST":
+        yield link("Back to the form", "start")
+
+
+def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
+    """The settings of a run's gate; None for a run that has none, or whose settings are another trainer's."""
+    started = reading.started
+    if "regate" in program_of(started).refuses:
+        return None
+    return recorded_run(started, folder, recorded_settings(reading)).config.evaluation
+
+
+def _compared(folder: Path) -> Compared:
+    """What is compared of a run."""
+    with Reading.of(folder, framed=True) as reading:
+        best = _best(reading)
+        tried = item_results(reading.results(_TESTS))
+        return Compared(
+            side=side(folder),
+            settings=settings_in(reading.read(types=SESSIONS)),
+            curve=evolve(spending_curve(reading), name=folder.name),
+            tested=tried.test.get(best, {}),
+            types=tried.types,
+        )
+
+
+def _best(reading: Reading) -> str:
+    """The best skill's hash."""
+    return summarize(recorded.event for recorded in reading.read(types=OVERVIEW)).best.skill
+
+
+def _streamed(messages: Callable[[], AsyncIterator[str]]) -> Response:
+    headers = {"x-accel-buffering": "no"}
+    return StreamingResponse(until_it_fails(messages()), media_type="text/event-stream", headers=headers)
+
+
+_STATIC: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "style.css": ("text/css", (("skillopt_es.report", "page.css"), ("skillopt_es.ui", "ui.css"))),
+    "ui.js": ("text/javascript", (("skillopt_es.ui", "ui.js"),)),
+}
+
+
+def no_icon(request: Request) -> Response:
+    """Browsers ask for one by themselves."""
+    return Response(status_code=204)
+
+
+def static(request: Request) -> Response:
+    """The style and the script; nothing else of a folder is ever given."""
+    found = _STATIC.get(request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("There is no such file.\n", 404)
+    kind, files = found
+    text = "\n".join(resources.files(package).joinpath(name).read_text(encoding="utf-8") for package, name in files)
+    return Response(text, media_type=f"{kind}; charset=utf-8", headers=_CACHED)
