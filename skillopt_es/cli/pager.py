@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -42,7 +44,7 @@ def with_pager(command: click.Command) -> click.Command:
 
 def _pager() -> list[str] | None:
     """The pager's command; None where there is nobody who pages, or nothing to page with."""
-    if not (sys.stdout.isatty() and sys.stdin.isatty()) or is_dumb():
+    if not (sys.stdout.isatty() and sys.stdin.isatty()) or is_dumb() or _has_ended(sys.stdin.fileno()):
         return None
     try:
         words = shlex.split(os.environ.get("PAGER", "less"))
@@ -50,6 +52,23 @@ def _pager() -> list[str] | None:
         print_warning(f"PAGER cannot be read ({error}), so this is shown without a pager")
         return None
     return words if words and words != ["cat"] and shutil.which(words[0]) else None
+
+
+def _has_ended(terminal: int) -> bool:
+    """
+    Whether an end of input waits at a terminal, so that no key can leave a pager.
+
+    `script` makes a terminal for its command, and puts an end there where its own input is /dev/null.
+    """
+    with suppress(ImportError, OSError):  # Windows has neither module
+        import fcntl
+        import termios
+
+        waiting, _, _ = select.select([terminal], [], [], 0)
+        typed = array("i", [0])
+        fcntl.ioctl(terminal, termios.FIONREAD, typed)
+        return bool(waiting) and typed[0] == 0
+    return False
 
 
 class _Paged(io.TextIOBase):

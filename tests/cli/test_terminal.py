@@ -134,6 +134,14 @@ def test_what_is_longer_than_the_screen_goes_to_the_pager(demo_run: Path) -> Non
     assert whole.split() == piped.stdout.split(), "but for where lines are folded"
 
 
+def test_a_terminal_at_which_nobody_can_type_is_without_a_pager(demo_run: Path) -> None:
+    """A key ahead of time is no end of input."""
+    pager, end_of_input = {"PAGER": "sed 's/^/paged /'"}, b"\x04"
+    assert not paged(on_terminal("log", demo_run, typed=end_of_input, **pager))
+    for typed in (b"q", b"x\n" + end_of_input):
+        assert "paged " in on_terminal("log", demo_run, typed=typed, **pager)
+
+
 def test_a_pager_that_is_left_early_is_no_failure(demo_run: Path) -> None:
     """The command ends in order, without a word."""
     assert on_terminal("log", demo_run, PAGER="head -2").count("\n") == 2

@@ -13,9 +13,10 @@ from support import ready
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def on_terminal(*words: object, code: int = 0, **environ: str) -> str:
-    """What a terminal of 80 columns and 24 lines gets of a command that ends with a code."""
+def on_terminal(*words: object, code: int = 0, typed: bytes = b"", **environ: str) -> str:
+    """What a terminal of 80 columns and 24 lines gets of a command that ends with a code; `typed` waits there."""
     ours, theirs = pty.openpty()
+    os.write(ours, typed)
     plain = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8"}
     process = ready.start(words, Path.cwd(), plain | environ, (theirs,) * 3)
     os.close(theirs)
