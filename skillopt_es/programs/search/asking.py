@@ -30,7 +30,7 @@ from skillopt_es.programs.search.state import (
     ReplyForm,
     SearchState,
     Tried,
-    better_form,
+    asked_form,
     open_step,
     replaced_by,
     types_of,
@@ -46,8 +46,6 @@ from skillopt_es.skill.edits import apply_edits
 
 _MOST_TOLD = 16  # refused edits in one question
 _MOST_HELPED = 8
-_WITH_TEXT = 5  # the first version of the prompts that has one for replies in plain text
-_FORMS: Mapping[str, ReplyForm] = {"json": "json", "text": "text", "auto": "json"}
 _PROMPTS: Mapping[ReplyForm, str] = {"json": "search", "text": "search_text"}
 
 
@@ -92,7 +90,7 @@ def asked_about(group: Minibatch, state: SearchState, run: RunData, evidence: Re
     """What the question about a group is about, and what its answer is read by."""
     failing, _ = parted(state, run, group)
     rows, skill = state.rollouts[group.place], ground(state, run, len(open_step(state).rounds) - 1)
-    old, form = replaced_by(state.program, group), reply_form(state, run)
+    old, form = replaced_by(state.program, group), asked_form(state)
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
     return Asked(
         skill=skill,
@@ -154,7 +152,7 @@ def _request(
     run: RunData,
     evidence: RecordedTexts,
 ) -> ChatRequest:
-    rows, form = state.rollouts[group.place], reply_form(state, run)
+    rows, form = state.rollouts[group.place], asked_form(state)
     most = run.config.gradient.max_trajectory_chars
 
     def blocks(title: str, shown_rows: Sequence[RolloutCompleted]) -> str:
@@ -205,12 +203,6 @@ def _lost_before(state: SearchState, run: RunData) -> list[Tried]:
         if not each.won
         for edit in step.changes[index]
     ]
-
-
-def reply_form(state: SearchState, run: RunData) -> ReplyForm:
-    """In which form this step's questions want their answers; with `auto`, in what has earned more so far."""
-    wish = run.config.search.reply
-    return better_form(state.program) if wish == "auto" and run.started.prompts >= _WITH_TEXT else _FORMS[wish]
 
 
 def most_edits(failing: int) -> int:

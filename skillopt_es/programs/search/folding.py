@@ -33,12 +33,13 @@ from skillopt_es.programs.search.state import (
     Search,
     SearchState,
     Tried,
-    better_form,
+    asked_form,
     checks_together,
     decides_by,
     is_recalled,
     is_wider,
     kept_edits,
+    names_type,
     open_step,
     replaced_by,
     solved_types,
@@ -47,6 +48,7 @@ from skillopt_es.programs.search.state import (
 )
 from skillopt_es.programs.search.steps import Change, OpenStep, Saved
 from skillopt_es.projections.core import without_items
+from skillopt_es.skill.alignment import Origin, carried, changes, lines_of
 
 _MOST_TRIED = 60  # what is older is not told any more
 
@@ -228,16 +230,48 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
             for tries in step.tries:
                 if tries.place == step.screen(index):
                     program = _knowing(program, state.rollouts.get(step.screen(index).drawn(tries.draw), {}))
-    text = "\n".join(state.built.candidate.files.values())
-    new = [_kept(state, step, change) for change in step.changes if change[-1].id in chosen and change[-1].content]
-    gone = [each for each in program.kept if each.edit.content.strip() not in text]
-    kept = (*(each for each in program.kept if each not in gone), *new)
-    out = "\n".join(edit.target for edit in edits if edit.source == PRUNING)
-    narrow = [each.edit for each in gone if not any(line and line in out for line in each.edit.content.splitlines())]
+    wrote = _lines_written(state, state.built, edits)
+    new = [
+        replace(_kept(state, step, change), lines=wrote.get(change[-1].id) or _filled(change[-1].content))
+        for change in step.changes
+        if change[-1].id in chosen and change[-1].content
+    ]
+    candidate = state.built.candidate
+    there = {file: frozenset(_filled(text)) for file, text in candidate.files.items()}
+    kept = tuple(
+        each
+        for each in (*program.kept, *new)  # an edit that was chosen may not have found its target any more
+        if there.get(each.edit.file or candidate.main, frozenset()).issuperset(each.lines)
+    )
+    gone = [each for each in program.kept if each not in kept]
+    out = {line for edit in edits if edit.source == PRUNING for line in _filled(edit.target)}
+    narrow = [each.edit for each in gone if out.isdisjoint(each.lines)]
     state = _remembered(_with(state, program), narrow, TOO_NARROW)
     shown = {name for edit in edits if edit.source == "examples" for name in step.group_of((edit,)).items}
     program = replace(state.program, kept=kept, lost=frozenset(), examples=state.program.examples | shown)
     return _closed(_with(state, program))
+
+
+def _lines_written(state: SearchState, built: CandidateBuilt, edits: Iterable[Edit]) -> dict[str, tuple[str, ...]]:
+    """The lines of a candidate that each of its edits wrote, by the edit's name; of a changed word, the whole line."""
+    assert state.current is not None
+    before = state.current.skill
+    origin = Origin(reports=built.reports, proposals={edit.id: edit for edit in edits}, gaps_closed=built.gaps_closed)
+    makers = {file: ("",) * len(lines_of(text)) for file, text in before.files.items()}
+    for change in changes(before, built.candidate, origin):
+        own = [maker for source in change.sources for maker in makers[source]]
+        makers[change.file] = carried(own, change, next(iter(change.made_by), ""))
+    found: dict[str, tuple[str, ...]] = {}
+    for file, text in built.candidate.files.items():
+        for maker, line in zip(makers[file], lines_of(text), strict=True):
+            if line.strip():
+                found[maker] = (*found.get(maker, ()), line.strip())
+    return found
+
+
+def _filled(text: str) -> tuple[str, ...]:
+    """The lines of a text, but for blank ones."""
+    return tuple(line.strip() for line in lines_of(text) if line.strip())
 
 
 def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
@@ -274,7 +308,7 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
         group = step.group_of((edit,))
         fixed = _shown_of(state, group, next((each.fixed for each in step.ranked.credits if each.edit == edit.id), ()))
         suspected = not edit.claims or bool(lost & types_of(state, group.place, fixed))
-        suspected = suspected or any(kind and kind in edit.content for kind in lost)
+        suspected = suspected or any(names_type(edit.content, kind) for kind in lost)
         pruned = edit.source == PRUNING and decides_by(state) > 1
         suspected = pruned or (suspected and not (told and len(step.ranked.chosen) > 1))
         rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
@@ -315,7 +349,7 @@ def _types_behind(state: SearchState, step: OpenStep, edit: Edit) -> frozenset[s
 
 def _closed(state: SearchState) -> SearchState:
     step, program = open_step(state), state.program
-    form = better_form(program)
+    form = asked_form(state)
     before = program.forms.get(form, Earned())
     groups = {group.id for group in step.groups if group.kind == "failure" and not is_recalled(group)}
     kept = sum(bool(groups.intersection(edit.origins)) for edit in kept_edits(step))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -9,7 +10,7 @@ from attrs import field, frozen
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Edit, Measured, Minibatch
+from skillopt_es.events.values import Edit, Json, Measured, Minibatch
 from skillopt_es.programs.search.steps import OpenStep, Saved
 from skillopt_es.projections.state import RunState
 
@@ -17,6 +18,7 @@ PRUNING: Literal["pruning"] = "pruning"
 """What a group of lines is called that are tried without."""
 EARNED_NOTHING = "alone it made no task better, or as many worse"
 TOO_NARROW = "it fixed the tasks that it was made for, and no other task of their type"
+_WITH_TEXT = 5  # the first version of the prompts that has one for replies in plain text
 _ENOUGH_ASKED = 2  # questions that tell whether a form of reply is any good
 
 
@@ -48,13 +50,18 @@ class Tried:
 
 @frozen(kw_only=True)
 class Kept:
-    """An edit that got into the skill: the tasks that it fixed, where they had failed, and their types."""
+    """
+    An edit that got into the skill: the tasks that it fixed, where they had failed, and their types.
+
+    `lines` are the lines of the skill that it wrote: all of them stand there while it is kept.
+    """
 
     step: int
     edit: Edit
     items: tuple[str, ...]
     place: Place
     types: frozenset[str]
+    lines: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -146,10 +153,14 @@ def checks_together(state: SearchState) -> bool:
 
 
 def _set(state: SearchState, key: str, otherwise: int) -> int:
+    value = _recorded(state, key)
+    return value if isinstance(value, int) else otherwise
+
+
+def _recorded(state: SearchState, key: str) -> Json:
     assert state.started is not None
     search = state.started.config.get("search")
-    value = search.get(key) if isinstance(search, dict) else None
-    return value if isinstance(value, int) else otherwise
+    return search.get(key) if isinstance(search, dict) else None
 
 
 def open_step(state: SearchState) -> OpenStep:
@@ -211,6 +222,27 @@ def kept_edits(step: OpenStep) -> tuple[Edit, ...]:
     """The edits that the screen left over; none before it."""
     chosen = () if step.ranked is None else step.ranked.chosen
     return tuple(edit for edit in step.edits if edit.id in chosen)
+
+
+def names_type(text: str, kind: str) -> bool:
+    """Whether a text has the name of a type as whole words: `early_refund` is named by "an early refund"."""
+    name, words = _words(kind), _words(text)
+    return bool(name) and any(words[at : at + len(name)] == name for at in range(len(words)))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def asked_form(state: SearchState) -> ReplyForm:
+    """In which form the open step's questions want their answers; with `auto`, in what has earned more so far."""
+    assert state.started is not None
+    wish = state.overrides.get("search.reply", _recorded(state, "reply"))
+    if wish == "text":
+        return "text"
+    if wish == "json":
+        return "json"
+    return better_form(state.program) if state.started.prompts >= _WITH_TEXT else "json"
 
 
 def better_form(program: Search) -> ReplyForm:

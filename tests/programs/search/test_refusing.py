@@ -8,7 +8,7 @@ from attrs import evolve as replace
 from skillopt_es.events.values import Edit
 from skillopt_es.programs.search.earlier import refused_word_for_word
 from skillopt_es.programs.search.refusing import refusal, refused_before
-from skillopt_es.programs.search.state import Earned, ReplyForm, Search, Tried, better_form
+from skillopt_es.programs.search.state import Earned, ReplyForm, Search, Tried, better_form, names_type
 from skillopt_es.prompts import system_prompt
 
 PROMPT = system_prompt("search")
@@ -90,3 +90,21 @@ def test_our_own_prompt_is_no_content() -> None:
 def test_the_form_that_earns_more_is_asked_for(plain: Earned, usual: Earned, form: ReplyForm) -> None:
     """JSON at first; plain text where that has earned nothing."""
     assert better_form(Search(forms={"text": plain, "json": usual})) == form
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "named"),
+    [
+        ("Give a date as ISO.", "date", True),
+        ("Date: ISO.", "date", True),
+        ("Update the list.", "date", False),
+        ("Say what the candidate wants.", "date", False),
+        ("Grant an early refund.", "early_refund", True),
+        ("Grant a refund early.", "early_refund", False),
+        ("Anything.", "", False),
+        ("Anything.", "--", False),
+    ],
+)
+def test_an_edit_names_a_type_by_whole_words(content: str, kind: str, *, named: bool) -> None:
+    """A type that is a piece of another word is not meant."""
+    assert names_type(content, kind) == named

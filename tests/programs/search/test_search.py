@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+import pytest
+from attrs import evolve as replace
 from support.command import command
 from support.make_golden import GOLDEN
 
@@ -31,7 +33,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.values import Failed
-from skillopt_es.programs.search.folding import retracted
+from skillopt_es.programs.search.folding import gated, retracted
 
 KINDS = [f"kind{number:02d}" for number in range(12)]
 RULE = re.compile(r"RULE (\w+) (\w+)")
@@ -385,6 +387,52 @@ def test_a_result_that_was_retracted_at_one_place_leaves_what_is_known_from_anot
     here = retracted(state, EvidenceRetracted(items=(item,), reason="wrong", by="me", place=place)).program
     assert not {item} & {*here.known, *here.under, *here.at}
     assert here.drawn == state.program.drawn
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_questions_count_for_the_form_that_they_asked_for(tmp_path: Path, form: str) -> None:
+    """Where the config names the form, too: a fork that leaves it open goes by these counts."""
+    run = searched(tmp_path, **{"budget.max_calls": 60, "search.reply": form})
+    forms = fold([recorded.event for recorded in run.events()]).program.forms
+    asked = [event for event in of_type(run, PatchProposed) if event.calls]
+    assert asked
+    assert {name: each.asked for name, each in forms.items()} == {form: len(asked)}
+
+
+def test_a_kept_edit_is_there_while_all_its_lines_stand_as_it_wrote_them(tmp_path: Path) -> None:
+    """A longer line with its words is another line, and other lines of the same step change nothing."""
+    run = searched(tmp_path, **{"budget.max_calls": 90})
+    events = [recorded.event for recorded in run.events()]
+    taken = [at for at, event in enumerate(events) if isinstance(event, CandidateGated) and event.verdict.taken]
+    before = fold(events[: taken[1]])
+    [old, *others] = before.program.kept
+    assert old.lines == (old.edit.content.strip(),)
+    longer = before.built.candidate.text.replace(old.lines[0], f"{old.lines[0]} and more")
+    changed = replace(before, built=replace(before.built, candidate=before.built.candidate.with_text(longer)))
+    after, as_it_was = gated(changed, events[taken[1]]).program, gated(before, events[taken[1]]).program
+    assert as_it_was.kept == (old, *after.kept)
+    assert set(others) < set(after.kept)
+    assert [each.edit for each in after.tried if each not in as_it_was.tried] == [old.edit]
+
+
+def test_of_two_edits_of_one_word_that_one_is_kept_which_found_it(tmp_path: Path) -> None:
+    """What it changed is its line, whole; the other one is not in the skill."""
+
+    def correcting(request: so.ChatRequest) -> str:
+        edits = [
+            {"op": "replace", "target": "all wrong", "content": f"{kind} {kind[::-1]}", "items": items}
+            for kind, items in failed_in(request).items()
+            if "RULE all wrong" in request.messages[-1].content
+        ]
+        return json.dumps({"edits": edits[:1]})
+
+    skill = {"SKILL.md": "# Skill\n- RULE all wrong, they say.\n"}
+    run = searched(tmp_path, teach=correcting, skill=skill, **{"budget.max_calls": 60, "search.prune": False})
+    built = of_type(run, CandidateBuilt)[-1]
+    assert [report.status for report in built.reports] == ["applied_replace", "skipped_replace_target_not_found"]
+    [kept] = fold([recorded.event for recorded in run.events()]).program.kept
+    assert kept.edit.id == built.reports[0].edit
+    assert kept.lines == (f"- RULE {kept.edit.content}, they say.",)
 
 
 def test_blame_says_what_an_edit_has_earned(tmp_path: Path) -> None:
