@@ -12,20 +12,9 @@ from attrs import frozen
 from skillopt_es.adapters.environments.data import SUFFIXES, RawItem, canonical_json, item_files, read_items
 from skillopt_es.errors import DataError, SettingRefused
 from skillopt_es.events.values import Split, digest_of
-from skillopt_es.ports import DataSettings, Item, Splits
+from skillopt_es.ports import SPLIT_WORDS, DataSettings, Item, Splits, split_words
 
 _SPLITS: tuple[Split, ...] = ("train", "val", "test")
-_NAMES: Mapping[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "val": "val",
-    "validation": "val",
-    "dev": "val",
-    "valid_seen": "val",
-    "selection": "val",
-    "test": "test",
-    "valid_unseen": "test",
-}
 _DEFAULT_RATIO = "2:1:7"
 
 _Divided = dict[Split, list[RawItem]]
@@ -128,15 +117,28 @@ def _by_ratio(settings: DataSettings, notes: list[str], files: _Files) -> _Divid
 
 def _by_field(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     key = settings.split_field or "split"
+    items = files.read(_data_path(settings, files), notes)
+    said = [item.fields.get(key) for item in items]
+    names = split_words(name for name in said if isinstance(name, str))
     divided: _Divided = {split: [] for split in _SPLITS}
-    for item in files.read(_data_path(settings, files), notes):
-        name = item.fields.get(key)
-        if not isinstance(name, str) or name not in _NAMES:
-            near = get_close_matches(str(name), _NAMES, n=1)
-            what = f"unknown split {name!r} in `{key}`" if key in item.fields else f"no `{key}` field"
-            raise item.refusal(what, f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(_NAMES)}")
-        divided[_NAMES[name]].append(item)
+    for item, name in zip(items, said, strict=True):
+        split = names.get(name.lower()) if isinstance(name, str) else None
+        if split is None:
+            raise _no_split(item, key)
+        divided[split].append(item)
     return divided
+
+
+def _no_split(item: RawItem, key: str) -> DataError:
+    name = item.fields.get(key)
+    if isinstance(name, str) and name.lower() in SPLIT_WORDS:
+        return item.refusal(
+            f"{name!r} in `{key}` may be what validates or what tests, and other items have that already",
+            "write val or test",
+        )
+    near = get_close_matches(str(name), SPLIT_WORDS, n=1)
+    what = f"unknown split {name!r} in `{key}`" if key in item.fields else f"no `{key}` field"
+    return item.refusal(what, f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(SPLIT_WORDS)}")
 
 
 def _by_folders(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:

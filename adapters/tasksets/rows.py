@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
 from skillopt_es.adapters.environments.data import read_rows, text_of
 from skillopt_es.errors import DataError, extra_hint
 from skillopt_es.events.plain import open_plain
 from skillopt_es.events.values import Json
+from skillopt_es.ports import SPLIT_WORDS, split_words
 
 Row = dict[str, Json]
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -23,7 +24,6 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "type": ("type", "category", "topic"),
     "split": ("split",),
 }
-_SPLITS = {"train": "train", "training": "train", "validation": "val", "val": "val", "dev": "val", "test": "test"}
 
 
 @frozen(kw_only=True)
@@ -91,7 +91,46 @@ def _arrow_rows(path: Path) -> list[Row]:
         ) from error
     # Dates and bytes become text: items are JSON.
     rows: list[Row] = json.loads(json.dumps(table.to_pylist(), default=str))
-    return rows
+    features = _features(path, table.schema.metadata or {})
+    return [{name: _named(value, features.get(name)) for name, value in row.items()} for row in rows]
+
+
+def _features(path: Path, metadata: Mapping[bytes, bytes]) -> Mapping[str, Json]:
+    """What a dataset says of its columns: in the file itself, or beside it as `save_to_disk` writes it."""
+    texts = [metadata.get(b"huggingface", b"").decode()]
+    beside = path.parent / "dataset_info.json"
+    texts.append(text_of(beside) if beside.is_file() else "")
+    for text in filter(None, texts):
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise DataError(f"{beside}: not JSON: {error}", hint="save the dataset again") from error
+        info = value.get("info", value) if isinstance(value, dict) else {}
+        features = info.get("features") if isinstance(info, dict) else None
+        if isinstance(features, dict):
+            return features
+    return {}
+
+
+def _named(value: Json, feature: Json) -> Json:
+    """A value with the names of classes in place of their numbers; a number below 0 is no label."""
+    if isinstance(value, list):
+        within = feature[0] if isinstance(feature, list) and feature else feature
+        of_each = within.get("feature", within) if isinstance(within, dict) else None
+        return [_named(each, of_each) for each in value]
+    if not isinstance(feature, dict):
+        return value
+    if isinstance(value, dict):
+        of_fields = feature.get("feature", feature)
+        return (
+            {name: _named(each, of_fields.get(name)) for name, each in value.items()}
+            if isinstance(of_fields, dict)
+            else value
+        )
+    names = feature.get("names")
+    if feature.get("_type") != "ClassLabel" or not isinstance(names, list) or type(value) is not int:
+        return value
+    return names[value] if 0 <= value < len(names) else None
 
 
 def tasks_of(rows: Sequence[tuple[str, Row]], mapping: Mapping[str, str], stem: str) -> Taken:
@@ -150,13 +189,25 @@ def _value(row: Row, name: str) -> Json:
 
 
 def settled(task: Row, stem: str, number: int) -> Row:
-    """A task with an id as text, and a split by our name for it."""
+    """A task with an id as text."""
     given = task.get("id")
-    task = {**task, "id": f"{stem}-{number}" if given is None or given == "" else str(given)}
-    split = task.get("split")
-    if isinstance(split, str) and split.lower() in _SPLITS:
-        task["split"] = _SPLITS[split.lower()]
-    return task
+    return {**task, "id": f"{stem}-{number}" if given is None or given == "" else str(given)}
+
+
+def with_splits(taken: Taken, path: Path) -> Taken:
+    """The tasks with our names for their splits; raises DataError for a word that means none of them."""
+    said = [(task, task["split"]) for task in taken.tasks if task.get("split") is not None]
+    names = split_words(split for _, split in said if isinstance(split, str))
+    for task, split in said:
+        if not isinstance(split, str) or split.lower() not in names:
+            raise DataError(
+                f"{path}: task {str(task['id'])!r}: the split {split!r} is none of ours",
+                hint=f"these words are understood: {', '.join(SPLIT_WORDS)}; --field split=NAME names another field",
+            )
+    tasks = [
+        {**task, "split": names[str(task["split"]).lower()]} if task.get("split") else task for task in taken.tasks
+    ]
+    return evolve(taken, tasks=tuple(tasks))
 
 
 def _guessed(columns: Mapping[str, object], mapping: Mapping[str, str]) -> dict[str, str]:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import cast
 
 import yaml
+from attrs import frozen
 
 from skillopt_es.adapters.environments.data import read_rows, text_of
 from skillopt_es.adapters.environments.tasks.checks import read_checks
-from skillopt_es.adapters.tasksets.rows import Row, Taken, read_dataset, read_table, settled, tasks_of
+from skillopt_es.adapters.tasksets.rows import Row, Taken, read_dataset, read_table, settled, tasks_of, with_splits
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
 _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
-_ASSERTS = {"equals": "exact", "icontains": "contains", "contains": "contains", "regex": "regex", "llm-rubric": "judge"}
 
 
 def read_taskset(path: Path, kind: str, mapping: Mapping[str, str]) -> tuple[str, Taken]:
@@ -26,7 +26,7 @@ def read_taskset(path: Path, kind: str, mapping: Mapping[str, str]) -> tuple[str
     if not path.exists():
         raise DataError(f"there is no file {path}", hint="check its name")
     kind = kind or kind_of(path)
-    return kind, READERS[kind](path, mapping)
+    return kind, with_splits(READERS[kind](path, mapping), path)
 
 
 _SUFFIXES = {".yaml": "promptfoo", ".yml": "promptfoo", ".eval": "inspect"}
@@ -38,6 +38,10 @@ def kind_of(path: Path) -> str:
     """What kind of file it is, by its name and how it begins."""
     if path.is_dir():
         return "huggingface"
+    if path.suffix in (".csv", ".tsv") and any(
+        _EXPECTED.fullmatch(name) for _, row in read_table(path)[:1] for name in row
+    ):
+        return "promptfoo"
     if path.suffix in _SUFFIXES or path.suffix in (".csv", ".tsv", ".parquet", ".arrow"):
         return _SUFFIXES.get(path.suffix, "table")
     value = whole = _whole(path)
@@ -234,6 +238,8 @@ _OLD_SPLITS = {"replay": "train", "holdout": "val"}
 
 
 def _promptfoo(path: Path, mapping: Mapping[str, str]) -> Taken:
+    if path.suffix in (".csv", ".tsv"):
+        return _promptfoo_table(path, mapping)
     try:
         suite = yaml.safe_load(text_of(path))
     except yaml.YAMLError as error:
@@ -246,33 +252,82 @@ def _promptfoo(path: Path, mapping: Mapping[str, str]) -> Taken:
     prompts = suite.get("prompts", []) if isinstance(suite, dict) else []
     prompt = next((each for each in prompts if isinstance(each, str) and not each.startswith("file://")), "")
     default = (suite.get("defaultTest") or {}) if isinstance(suite, dict) else {}
+    tests = [(f"{path}: test {number}", test) for number, test in enumerate(tests, start=1)]
+    notes = [f"of {len(prompts)} prompts the first was taken"] if len(prompts) > 1 else []
+    return _promptfoo_tests(tests, default, prompt, path.stem, notes)
+
+
+def _promptfoo_table(path: Path, mapping: Mapping[str, str]) -> Taken:
+    """Tests in a table: each column is a variable, but for those with two lines in front of their names."""
+    rows = read_table(path)
+    columns = [name for name in dict.fromkeys(name for _, row in rows for name in row) if not name.startswith("__")]
+    asked = mapping.get("input", columns[0] if columns else "")
+    if asked not in columns:
+        raise DataError(f"{path}: there is no such field: {asked or 'input'}", hint=f"there are: {', '.join(columns)}")
+    tests: list[tuple[str, Json]] = []
+    for where, row in rows:
+        marks = [str(row[name]) for name in row if _EXPECTED.fullmatch(name) and str(row[name] or "").strip()]
+        variables = {name: row.get(name) for name in columns}
+        own = {ours: row.get(theirs) for ours, theirs in mapping.items() if ours in ("id", "type", "split")}
+        tests.append((where, {**own, "vars": variables, "assert": [_written_assert(mark) for mark in marks]}))
+    notes = [f"input from {asked}; the prompt that the variables fill is not in the table"]
+    return _promptfoo_tests(tests, {}, f"{{{{{asked}}}}}", path.stem, notes)
+
+
+_EXPECTED = re.compile(r"__expected\d*")
+_WRITTEN = re.compile(r"(?P<kind>[a-z][a-z-]*)(?:\([^)]*\))?:\s*(?P<value>.*)", re.DOTALL)
+
+
+def _written_assert(text: str) -> dict[str, Json]:
+    """An assertion in a cell: `contains: X`; a text without a kind is what the answer has to be."""
+    said = text.strip()
+    if said in _ASSERTS and _ASSERTS[said].without_value:
+        return {"type": said}
+    found = _WRITTEN.fullmatch(said)
+    if found is None or (found["kind"] not in _ASSERTS and found["kind"] not in _NOT_OURS):
+        return {"type": "equals", "value": said}
+    kind, value = found["kind"], found["value"].strip()
+    listed: Json = [part.strip() for part in value.split(",")]
+    return {"type": kind, "value": listed if kind in ("contains-all", "contains-any") else value}
+
+
+def _promptfoo_tests(
+    tests: Sequence[tuple[str, Json]], default: Mapping[str, Json], prompt: str, stem: str, notes: list[str]
+) -> Taken:
     tasks: list[Row] = []
     left: list[tuple[str, str]] = []
-    for number, test in enumerate(tests, start=1):
-        where = f"{path}: test {number}"
+    for number, (where, test) in enumerate(tests, start=1):
         if not isinstance(test, dict):
             left.append((where, "it stands in another file"))
             continue
-        given = {**(default.get("vars") or {}), **(test.get("vars") or {})}
-        graders = list(_graders([*(default.get("assert") or []), *(test.get("assert") or [])]))
-        if len(graders) != 1:
-            left.append((where, "it has no assertion with a counterpart here" if not graders else "it has several"))
-            continue
-        if problem := _unfilled(prompt, given):
-            left.append((where, problem))
+        given = {**_mapping(default.get("vars")), **_mapping(test.get("vars"))}
+        asserts = [*_listed(default.get("assert")), *_listed(test.get("assert"))]
+        problem = _unfilled(prompt, given)
+        grader = None if problem else _grader(asserts)
+        if grader is None:
+            left.append((where, problem or _why_no_grader(asserts)))
             continue
         every = [*_combined(given)]
         for nth, variables in enumerate(every, start=1):
             asked = _filled(prompt, variables) if prompt else next((str(value) for value in variables.values()), "")
-            grader = {
-                key: _filled(value, variables) if isinstance(value, str) else value for key, value in graders[0].items()
-            }
-            task = settled({"id": test.get("id"), "input": asked, **grader}, path.stem, number)
+            if not asked.strip():
+                left.append((where, "it asks nothing"))
+                continue
+            own = {key: test[key] for key in ("id", "type", "split") if test.get(key) is not None}
+            graded = cast(Row, _all_filled(grader, variables))
+            task = settled({"id": None, **own, "input": asked, **graded}, stem, number)
             tasks.append(task if len(every) == 1 else {**task, "id": f"{task['id']}-{nth}"})
-    notes = [f"of {len(prompts)} prompts the first was taken"] if len(prompts) > 1 else []
-    if any(task["grader"] == "contains" for task in tasks):
-        notes.append("contains looks for whole words here, in any case")
+    if any(task["grader"] in ("contains", "checks") for task in tasks):
+        notes.append("contains looks for whole words here, in any case; several assertions of a test are its checks")
     return Taken(tasks=tuple(tasks), left=tuple(left), notes=tuple(notes))
+
+
+def _mapping(value: Json) -> Row:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def _combined(given: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
@@ -298,12 +353,92 @@ def _filled(prompt: str, given: Mapping[str, Json]) -> str:
     return _VARIABLE.sub(lambda found: str(given.get(found[1], found[0])), prompt)
 
 
-def _graders(asserts: list[Json]) -> Iterator[Row]:
+def _all_filled(value: Json, given: Mapping[str, Json]) -> Json:
+    if isinstance(value, dict):
+        return {key: _all_filled(each, given) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_all_filled(each, given) for each in value]
+    return _filled(value, given) if isinstance(value, str) else value
+
+
+@frozen
+class _Assert:
+    """An assertion that we have, too: as a grader of its own, where there is one, and as checks beside others."""
+
+    grader: str
+    checks: Callable[[Json], list[Row]] | None
+    without_value: bool = False
+
+
+def _texts(value: Json) -> list[str]:
+    return [str(each) for each in (value if isinstance(value, list) else [value])]
+
+
+def _one_of(texts: Sequence[str]) -> str:
+    return "(?i)" + "|".join(re.escape(text) for text in texts)
+
+
+def _has(value: Json) -> list[Row]:
+    return [{"check": "contains", "text": text} for text in _texts(value)]
+
+
+_ASSERTS: Mapping[str, _Assert] = {
+    "equals": _Assert("exact", lambda value: [{"check": "matches", "pattern": rf"\A\s*{re.escape(str(value))}\s*\Z"}]),
+    "contains": _Assert("contains", _has),
+    "icontains": _Assert("contains", _has),
+    "contains-all": _Assert("", _has),
+    "icontains-all": _Assert("", _has),
+    "contains-any": _Assert("", lambda value: [{"check": "matches", "pattern": _one_of(_texts(value))}]),
+    "icontains-any": _Assert("", lambda value: [{"check": "matches", "pattern": _one_of(_texts(value))}]),
+    "not-contains": _Assert("", lambda value: [{"check": "lacks", "text": str(value)}]),
+    "not-icontains": _Assert("", lambda value: [{"check": "lacks", "text": str(value)}]),
+    "starts-with": _Assert("", lambda value: [{"check": "starts_with", "text": str(value)}]),
+    "regex": _Assert("regex", lambda value: [{"check": "matches", "pattern": str(value)}]),
+    "is-json": _Assert("", lambda _: [{"check": "is_json"}], without_value=True),
+    "llm-rubric": _Assert("judge", None),
+    "grade": _Assert("judge", None),
+}
+_NOT_OURS = frozenset(
+    {"javascript", "python", "fn", "eval", "similar", "is-valid-openai-function-call", "cost", "latency", "webhook",
+     "rouge-n", "levenshtein", "factuality", "file", "context-recall", "answer-relevance", "model-graded-closedqa"}
+)  # fmt: skip
+"""Kinds of assertions that have no counterpart here, which a cell may name in front of a colon."""
+
+
+def _grader(asserts: Sequence[Json]) -> Row | None:
+    """What grades a test; None where an assertion has no counterpart, or several have none that goes with others."""
+    known = [*_known(asserts)]
+    if len(known) != len(asserts) or not known:
+        return None
+    [(ours, value), *others] = known
+    if not others and ours.grader:
+        return {
+            "grader": ours.grader,
+            **({"rubric": {"rubric": value}} if ours.grader == "judge" else {"expected": value}),
+        }
+    checks: list[Json] = []
+    for each, of in known:
+        if each.checks is None:
+            return None
+        checks += each.checks(of)
+    return {"grader": "checks", "checks": checks}
+
+
+def _why_no_grader(asserts: Sequence[Json]) -> str:
+    if not asserts:
+        return "it has no assertion"
+    if len([*_known(asserts)]) == len(asserts):
+        return "it has a rubric and other assertions"
+    return "it has an assertion with no counterpart here"
+
+
+def _known(asserts: Sequence[Json]) -> Iterator[tuple[_Assert, Json]]:
     for each in asserts:
         kind = each.get("type") if isinstance(each, dict) else None
-        if isinstance(each, dict) and isinstance(kind, str) and kind in _ASSERTS and each.get("value") is not None:
-            grader, value = _ASSERTS[kind], each["value"]
-            yield {"grader": grader, **({"rubric": {"rubric": value}} if grader == "judge" else {"expected": value})}
+        if not isinstance(each, dict) or not isinstance(kind, str) or kind not in _ASSERTS:
+            continue
+        if each.get("value") is not None or _ASSERTS[kind].without_value:
+            yield _ASSERTS[kind], each.get("value")
 
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, str]], Taken]] = {

@@ -79,7 +79,7 @@ def _print(found: Found, source: Path, target: Path) -> None:
         click.echo(f"left   {counted(count, 'task')}: {why} (first: {first})")
     for pairs, what in ((found.across, " in two splits"), ([p for p in found.twins if p not in found.across], "")):
         if pairs:
-            shown = ", ".join(f"{each.one} = {each.other} ({each.share:.0%})" for each in pairs[:_SHOWN])
+            shown = ", ".join(f"{each.one} and {each.other} ({each.share:.0%})" for each in pairs[:_SHOWN])
             more = f" and {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
             click.echo(f"alike  {counted(len(pairs), 'pair')}{what}: {shown}{more}")
     mode = ", split_mode: field" if found.says_splits else ""

@@ -16,8 +16,9 @@ from typing import cast
 from attrs import define, evolve, field, fields
 
 from skillopt_es.config.backends import spellings
+from skillopt_es.config.datasets import with_own_splits
 from skillopt_es.config.dotenv import dotenv_notes, variables_in
-from skillopt_es.config.draft import ASKED
+from skillopt_es.config.draft import ASKED, DEFAULTS
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT, translated
 from skillopt_es.config.places import is_packaged, packaged
@@ -282,7 +283,8 @@ class _Layers:
         whole = settled(Given(self.tree, self.sources, self.original), environ, filed)
         places = Whereabouts(config=folder, working=Path.cwd(), original=self.original)
         tree, notes = with_paths(whole.tree, whole.sources, ASKED, places)
-        config = parse_config(tree, folder=folder, sources=whole.sources, asks=asks)
+        own = with_own_splits(tree, whole.sources, DEFAULTS, folder)
+        config = parse_config(own.tree, folder=folder, sources=own.sources, asks=asks)
         notices = (*self.notices.values(), *whole.notices)
         return evolve(
             config,
@@ -290,9 +292,10 @@ class _Layers:
             notes=(
                 *whole.notes,
                 *notes,
+                *own.notes,
                 *dotenv_notes(config, environ, [name for name in whole.used if name in filed]),
             ),
-            sources=whole.sources,
+            sources=own.sources,
             released_size=self._has_released_size(config),
         )
 

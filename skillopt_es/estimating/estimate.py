@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.counting import counted
@@ -92,6 +92,7 @@ def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
     prices = prices_in(run.config.resolved)
     lines = tuple(_line(part, run, past, prices) for part in parts)
     within = run.config.budget.max_calls if program.by_calls else None
+    lines = _fitted(lines, within)
     costs = [line.cost for line in lines]
     seconds, time_basis = _time(parts, lines, past)
     return Estimate(
@@ -108,6 +109,37 @@ def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
         within=within,
         runs=tuple(each.name for each in past),
         notes=(*_notes(run, past), *_pauses(run, lines, within)),
+    )
+
+
+def _fitted(lines: tuple[Line, ...], within: int | None) -> tuple[Line, ...]:
+    """The lines with what is expected of each lowered, so that together they make no more calls than there are."""
+    expected, least = (sum(getattr(line.calls, name) for line in lines) for name in ("expected", "low"))
+    if within is None or expected <= within or least > within:
+        return lines
+    share = (within - least) / (expected - least)
+    wanted = [line.calls.low + (line.calls.expected - line.calls.low) * share for line in lines]
+    whole = [int(calls) for calls in wanted]
+    # The largest remainders get what rounding leaves, so that the table adds up.
+    order = sorted(range(len(lines)), key=lambda at: wanted[at] - whole[at], reverse=True)
+    for at in order[: within - sum(whole)]:
+        whole[at] += 1
+    return tuple(_lowered(line, calls) for line, calls in zip(lines, whole, strict=True))
+
+
+def _lowered(line: Line, calls: int) -> Line:
+    """A line of which only so many calls are expected; its bounds stay, for other lines may need less."""
+    part = calls / line.calls.expected if line.calls.expected else 1.0
+
+    def less(taken: Range) -> Range:
+        return evolve(taken, expected=max(taken.low, taken.expected * part))
+
+    return evolve(
+        line,
+        calls=evolve(line.calls, expected=calls),
+        input_tokens=less(line.input_tokens),
+        output_tokens=less(line.output_tokens),
+        cost=None if line.cost is None else less(line.cost),
     )
 
 

@@ -116,10 +116,12 @@ from skillopt_es.ports.settings import (
     RoleSettings,
     Thinking,
 )
+from skillopt_es.ports.splits import SPLIT_WORDS, split_words
 
 __all__ = [
     "HANDED_OVER",
     "MODELS",
+    "SPLIT_WORDS",
     "SYSTEMIC",
     "TEXT_ONLY",
     "Able",
@@ -213,6 +215,7 @@ __all__ = [
     "required",
     "rest",
     "seen_by_code",
+    "split_words",
     "told_agents",
     "worked_of",
 ]

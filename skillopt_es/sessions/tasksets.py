@@ -56,8 +56,18 @@ def find_tasks(source: Path, kind: str, mapping: Mapping[str, str]) -> Found:
         )
     if not taken.tasks:
         raise DataError(f"{source}: no task could be taken: {taken.left[0][1] if taken.left else 'it is empty'}")
-    notes = (*taken.notes, *_without_answer(taken.tasks))
+    notes = (*taken.notes, *_without_answer(taken.tasks), *_half_split(taken.tasks))
     return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=notes, twins=_twins(taken.tasks))
+
+
+def _half_split(tasks: Sequence[Row]) -> Iterator[str]:
+    """That what tasks say of their splits is not enough to divide them by."""
+    said = [task["split"] for task in tasks if task.get("split")]
+    missing = [split for split in ("train", "val") if split not in said]
+    if said and (missing or len(said) < len(tasks)):
+        without = counted(len(tasks) - len(said), "task")
+        why = f"no task is in {' or '.join(missing)}" if missing else f"there is none for {without}"
+        yield f"the splits that the tasks name are not used, as {why}: they are divided by env.split_ratio"
 
 
 _GRADED_WITHOUT = frozenset({"judge", "checks", "reported"})

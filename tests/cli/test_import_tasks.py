@@ -28,7 +28,7 @@ def test_it_tells_what_it_took_and_what_it_left(source: Path, cli: Cli) -> None:
     assert done.code == 0
     assert "3 tasks" in done.out
     assert "left   1 task: it asks nothing" in done.out
-    assert "alike  1 pair in two splits: mine-1 = mine-2 (100%)" in done.out
+    assert "alike  1 pair in two splits: mine-1 and mine-2 (100%)" in done.out
     assert "split_mode: field" in done.out
     rows = [json.loads(line) for line in Path("tasks.jsonl").read_text().splitlines()]
     assert [row["split"] for row in rows] == ["train", "val", "test"]
@@ -88,3 +88,42 @@ def test_a_table_is_trained_on_directly_and_told_of(tmp_path: Path, monkeypatch:
     assert "divided" not in said
     doctor = cli("doctor", "config.yaml").out
     assert "2 train, 1 val, 7 test items, as 2:1:7, which is the default (env.split_ratio)" in doctor
+
+
+def test_a_dataset_with_splits_of_its_own_is_divided_by_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    """In a run and in `doctor`, which say so; a chosen division comes first, and a resume keeps its own."""
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    sizes = {"train": 6, "validation": 4, "test": 3}
+    for split, size in sizes.items():
+        Path("ds", split).mkdir(parents=True)
+        table = pa.table({"question": [f"{split} {n}" for n in range(size)], "answer": ["1"] * size})
+        with pa.OSFile(f"ds/{split}/data.arrow", "wb") as file, pa.ipc.new_stream(file, table.schema) as out:
+            out.write_table(table)
+    Path("ds/dataset_dict.json").write_text(json.dumps({"splits": [*sizes]}))
+    Path("SKILL.md").write_text("Be brief.\n")
+    Path("config.yaml").write_text(
+        "model: {backend: simulated, optimizer: o, target: t}\n"
+        "env: {data_path: ds, skill_init: SKILL.md}\ntrain: {num_epochs: 1}\n"
+    )
+    doctor = cli("doctor", "config.yaml").out
+    assert "6 train, 4 val, 3 test items" in doctor
+    assert "the dataset's own splits are used: train, validation, test" in doctor
+    assert "4 to train" not in doctor
+    assert "1 train, 1 val, 9 test" not in cli("doctor", "config.yaml", "--set", "env.split_mode=ratio").out
+    assert "6 train" not in cli("doctor", "config.yaml", "--set", "env.split_mode=ratio").out
+    assert "own splits are used" in cli("run", "config.yaml", "--run", "one", "--max-calls", "3").err
+    assert cli("resume", "one", "--max-calls", "4000").code == 0
+    Path("ds/dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
+    assert "are mixed, for none of them is to train or none to validate" in cli("doctor", "config.yaml").out
+
+
+def test_splits_that_do_not_suffice_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    """Where none of the tasks is to validate."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("question,answer,split\nSay 1,1,train\nSay two things,2,test\n")
+    done = cli("import-tasks", "a.csv")
+    assert "note   the splits that the tasks name are not used, as no task is in val" in done.out
+    assert "split_mode" not in done.out

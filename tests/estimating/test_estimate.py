@@ -88,6 +88,19 @@ def test_without_an_earlier_run_nothing_is_measured(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("judge", [(), ("model.judge=j", "model.judge_backend=simulated")])
+@pytest.mark.parametrize("calls", [60, 300])
+def test_what_is_expected_adds_up_to_the_calls_that_there_are(
+    tmp_path: Path, calls: int, judge: tuple[str, ...]
+) -> None:
+    """A search plans its end by them, and a judge is asked out of the same calls."""
+    settings = config(tmp_path, ["train.program=search", f"budget.max_calls={calls}", *judge])
+    found = estimated(tmp_path, settings)
+    assert sum(line.calls.expected for line in found.lines) == found.calls.expected <= calls
+    assert all(line.calls.low <= line.calls.expected <= line.calls.high for line in found.lines)
+    assert ("judge" in {line.kind for line in found.lines}) == bool(judge)
+
+
 def test_what_an_agent_spends_inside_is_not_estimated(tmp_path: Path) -> None:
     """And that is said."""
     agent = ("model.target_backend=python:a.py:answer", "model.target=small")

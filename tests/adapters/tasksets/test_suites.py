@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.environments import data_settings, open_on, write_lines
@@ -14,7 +15,7 @@ from skillopt_es.adapters.tasksets.suites import READERS, read_taskset
 from skillopt_es.adapters.tasksets.twins import twins_in
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
-from skillopt_es.sessions.tasksets import find_tasks
+from skillopt_es.sessions.tasksets import find_tasks, unmet
 
 FILES = Path(__file__).parent / "files"
 
@@ -254,3 +255,142 @@ def test_thousands_of_texts_of_one_form_cost_little() -> None:
         for number in range(5000)
     }
     assert sum(1 for _ in twins_in(texts)) == 0
+
+
+# --- what a dataset and a table say of themselves ---------------------------------------------------------------------
+
+
+FEATURES = {
+    "text": {"dtype": "string", "_type": "Value"},
+    "label": {"names": ["DEFECT", "HOWTO"], "_type": "ClassLabel"},
+    "tags": {"feature": {"names": ["a", "b"], "_type": "ClassLabel"}, "_type": "List"},
+    "more": {"kind": {"names": ["x", "y"], "_type": "ClassLabel"}},
+}
+LABELLED = {
+    "text": ["Say 1", "Say 2", "Say 3"],
+    "label": [0, 1, -1],
+    "tags": [[0], [], [1, 0]],
+    "more": [{"kind": 1}] * 3,
+}
+
+
+def labelled(folder: Path, *splits: str, beside: bool) -> Path:
+    """A saved dataset with classes, whose names are in the files or beside them."""
+    pa = pytest.importorskip("pyarrow")
+    for split in splits:
+        (folder / split).mkdir(parents=True)
+        table = pa.table({**LABELLED, "text": [f"{text} of {split}" for text in LABELLED["text"]]})
+        if beside:
+            (folder / split / "dataset_info.json").write_text(json.dumps({"features": FEATURES}))
+        else:
+            table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": FEATURES}})})
+        with pa.OSFile(str(folder / split / "data.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as out:
+            out.write_table(table)
+    (folder / "dataset_dict.json").write_text(json.dumps({"splits": [*splits]}))
+    return folder
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_classes_of_a_dataset_have_their_names(tmp_path: Path, beside: bool) -> None:
+    """In lists and within other fields, too; a number below 0 is no label."""
+    tasks = taken(labelled(tmp_path / "ds", "train", "validation", beside=beside), "huggingface").tasks
+    assert [task.get("expected") for task in tasks[:3]] == ["DEFECT", "HOWTO", None]
+    assert [task["tags"] for task in tasks[:3]] == [["a"], [], ["b", "a"]]
+    assert tasks[0]["more"] == {"kind": "y"}
+
+
+def test_classes_of_a_parquet_file_have_their_names(tmp_path: Path) -> None:
+    """As the library writes them into the file."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    said = {"huggingface": json.dumps({"info": {"features": FEATURES}})}
+    pq.write_table(pa.table(LABELLED).replace_schema_metadata(said), tmp_path / "one.parquet")
+    assert [task.get("expected") for task in taken(tmp_path / "one.parquet", "table").tasks] == [
+        "DEFECT",
+        "HOWTO",
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "splits"),
+    [
+        (("training", "dev", "held-out"), ["train", "val", "test"]),
+        (("Train", "Valid", "TEST"), ["train", "val", "test"]),
+        (("train", "eval", "test"), ["train", "val", "test"]),
+        (("train", "heldout", "train"), ["train", "val", "train"]),
+        (("train", "development", "evaluation"), ["train", "val", "test"]),
+    ],
+)
+def test_words_for_splits_are_read_as_ours(tmp_path: Path, words: tuple[str, ...], splits: list[str]) -> None:
+    """Two of them may be what validates or what tests: the other words tell."""
+    rows = [{"question": f"Say {number}", "answer": "1", "part": word} for number, word in enumerate(words)]
+    tasks = taken(write_lines(tmp_path / "a.jsonl", rows), "table", split="part").tasks
+    assert [task["split"] for task in tasks] == splits
+    settings = data_settings(data_path=tmp_path / "b.jsonl", split_mode="field", split_field="part")
+    items = [
+        {"id": str(number), "input": f"Say {number}", "expected": "1", "part": word}
+        for number, word in enumerate(words)
+    ]
+    write_lines(tmp_path / "b.jsonl", items)
+    found = open_on(tmp_path, "tasks", settings).load()
+    assert [item.id for item in found.val] == [str(at) for at, split in enumerate(splits) if split == "val"]
+
+
+@pytest.mark.parametrize(
+    "words", [("train", "held-back"), ("train", "dev", "test", "held-out"), ("train", "eval", "holdout")]
+)
+def test_a_word_for_a_split_that_says_none_of_ours_is_refused_by_name(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """It is never dropped."""
+    rows = [{"question": f"Say {number}", "answer": "1", "split": word} for number, word in enumerate(words)]
+    with pytest.raises(DataError, match=r"the split '(held-back|held-out|eval)' is none of ours") as refused:
+        taken(write_lines(tmp_path / "a.jsonl", rows), "table")
+    assert "held-out" in refused.value.hint
+
+
+def test_a_table_of_promptfoo_is_read_as_its_tests(tmp_path: Path) -> None:
+    """With assertions in columns of their own: one is a grader, several are checks; what has no counterpart is left."""
+    (tmp_path / "tests.csv").write_text(
+        "ticket,product,__expected,__expected2,__description\n"
+        "It is broken,A,contains: DEFECT,,first\n"
+        'How do I?,B,"contains-all: HOWTO, B",not-contains: DEFECT,second\n'
+        "Say it,C,HOWTO,,third\n"
+        "Say it well,C,llm-rubric: it is polite,,\n"
+        "Say it nicely,C,llm-rubric: it is polite,contains: C,\n"
+        "Say it fast,C,javascript: output.length < 3,,\n"
+        "Say it as: so,C,equals: a: b,,\n"
+    )
+    tasks = taken(tmp_path / "tests.csv", "promptfoo")
+    assert [(task["input"], task["grader"], task.get("expected")) for task in tasks.tasks] == [
+        ("It is broken", "contains", "DEFECT"),
+        ("How do I?", "checks", None),
+        ("Say it", "exact", "HOWTO"),
+        ("Say it well", "judge", None),
+        ("Say it as: so", "exact", "a: b"),
+    ]
+    assert tasks.tasks[1]["checks"] == [
+        {"check": "contains", "text": "HOWTO"},
+        {"check": "contains", "text": "B"},
+        {"check": "lacks", "text": "DEFECT"},
+    ]
+    assert [why for _, why in tasks.left] == [
+        "it has a rubric and other assertions",
+        "it has an assertion with no counterpart here",
+    ]
+    assert taken(tmp_path / "tests.csv", "promptfoo", input="product").tasks[0]["input"] == "A"
+
+
+def test_several_assertions_of_promptfoo_are_all_checked(tmp_path: Path) -> None:
+    """As its config has them, with variables filled in."""
+    asserts = [
+        {"type": "contains", "value": "{{say}}"},
+        {"type": "starts-with", "value": "So"},
+        {"type": "regex", "value": "o+ne"},
+        {"type": "contains-any", "value": ["x.y", "one"]},
+        {"type": "equals", "value": "So one (1)"},
+    ]
+    tests = [{"vars": {"say": "one"}, "assert": asserts}]
+    (tmp_path / "p.json").write_text(json.dumps({"prompts": ["Say {{say}}."], "tests": tests}))
+    [task] = taken(tmp_path / "p.json", "promptfoo").tasks
+    checks = cast("list[Json]", task["checks"])
+    assert [asyncio.run(unmet(each, "So one (1)", ())) for each in checks] == [""] * 5
+    assert all(asyncio.run(unmet(each, "No", ())) for each in checks)
