@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from heapq import heapify, heappop, heappush
+from itertools import product
 from pathlib import Path
 
 from attrs import frozen
@@ -19,6 +22,7 @@ _DEFAULT_RATIO = "2:1:7"
 
 _Divided = dict[Split, list[RawItem]]
 Read = Callable[[Path, list[str]], list[RawItem]]
+Kind = Callable[[RawItem], str]
 
 
 def plain_items(path: Path, _notes: list[str]) -> list[RawItem]:
@@ -28,10 +32,11 @@ def plain_items(path: Path, _notes: list[str]) -> list[RawItem]:
 
 @frozen
 class _Files:
-    """How the files of a benchmark are read, and what their names end in."""
+    """How the files of a benchmark are read, what their names end in, and the type of an item, where that counts."""
 
     read: Read
     suffixes: Sequence[str]
+    kind: Kind | None = None
 
 
 def load_splits(
@@ -40,15 +45,17 @@ def load_splits(
     *,
     read: Read = plain_items,
     suffixes: Sequence[str] = SUFFIXES,
+    kind: Kind | None = None,
 ) -> Splits:
     """
     The parsed items of the three splits; the same data and settings give the same splits on any machine.
 
     `read` gives the items of a file or folder and may add notes; the default reads our own formats. `suffixes` are
-    those of the files that it reads.
+    those of the files that it reads. With `kind`, the type of an item, a division by ratio divides each type by it;
+    the benchmarks of the original are divided as there, whatever their types.
     """
     notes: list[str] = []
-    divided = _MODES[settings.split_mode](settings, notes, _Files(read, suffixes))
+    divided = _MODES[settings.split_mode](settings, notes, _Files(read, suffixes, kind))
     _refuse_shared_ids(divided)
     if settings.limit > 0:
         divided = {split: items[: settings.limit] for split, items in divided.items()}
@@ -110,9 +117,50 @@ def _weights(ratio: str) -> tuple[int, int, int]:
 
 def _by_ratio(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     items = files.read(_data_path(settings, files), notes)
-    train, val, _ = ratio_counts(len(items), settings.split_ratio)
+    counts = dict(zip(_SPLITS, ratio_counts(len(items), settings.split_ratio), strict=True))
     random.Random(settings.split_seed).shuffle(items)  # noqa: S311 - a reproducible order is the point
-    return {"train": items[:train], "val": items[train : train + val], "test": items[train + val :]}
+    named = ["" if files.kind is None else files.kind(item) for item in items]
+    sizes = Counter(named)
+    kinds = [kind if sizes[kind] >= len(_SPLITS) else "" for kind in named]  # a rarer type cannot be in each split
+    places = _places(Counter(kinds), counts)
+    divided: _Divided = {split: [] for split in _SPLITS}
+    for kind, item in zip(kinds, items, strict=True):
+        divided[next(places[kind])].append(item)
+    return divided
+
+
+def _places(sizes: Mapping[str, int], counts: Mapping[Split, int]) -> Mapping[str, Iterator[Split]]:
+    """
+    For each type the splits of its items, in their order; `counts` are the sizes of the splits.
+
+    Each type is in each split, the largest types first where a split has fewer places than that. What is left goes
+    where the most is missing of a type's share.
+    """
+    left, held = dict(counts), {(kind, split): 0 for kind in sizes for split in _SPLITS}
+    free = dict(sizes)
+    total = sum(sizes.values())
+    largest = sorted(sizes, key=lambda kind: -sizes[kind])  # of equal ones the first in the drawn order
+
+    def put(kind: str, split: Split) -> None:
+        held[kind, split] += 1
+        left[split] -= 1
+        free[kind] -= 1
+
+    def missing(rank: int, at: int) -> tuple[float, int, int]:
+        kind, split = largest[rank], _SPLITS[at]
+        return held[kind, split] - sizes[kind] * counts[split] / total, rank, at
+
+    for kind, split in product(filter(None, largest), _SPLITS):
+        if left[split]:
+            put(kind, split)
+    waiting = [missing(rank, at) for rank in range(len(largest)) for at in range(len(_SPLITS))]
+    heapify(waiting)
+    while waiting:
+        _, rank, at = heappop(waiting)
+        if left[_SPLITS[at]] and free[largest[rank]]:
+            put(largest[rank], _SPLITS[at])
+            heappush(waiting, missing(rank, at))
+    return {kind: iter([split for split in _SPLITS for _ in range(held[kind, split])]) for kind in sizes}
 
 
 def _by_field(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:

@@ -34,7 +34,7 @@ from skillopt_es.sessions import evaluation, session
 from skillopt_es.sessions.continuing import read_before
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.sessions.seal import seal_of
-from skillopt_es.sessions.session import run_started, size_notes
+from skillopt_es.sessions.session import few_notes, run_started, size_notes
 from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import Session, open_data
 
@@ -422,7 +422,8 @@ async def aestimate(
         started = run_started(loaded, data.splits, directory / "estimate")
     run = RunData(config=loaded, started=started)
     found = estimate_of(run, past_runs(directory, run))
-    return evolve(found, notes=(*size_notes(loaded, len(started.splits.train)), *found.notes))
+    notes = (*size_notes(loaded, len(started.splits.train)), *few_notes(data.splits))
+    return evolve(found, notes=(*notes, *found.notes))
 
 
 def estimate(

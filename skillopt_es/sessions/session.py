@@ -327,10 +327,22 @@ def _fewer_than_released(config: RunConfig, size: int) -> bool:
 
 def data_notes(config: RunConfig, splits: Splits) -> Iterator[str]:
     """What is good to know of a run's data before it begins: how they were read, and divided where nobody says how."""
-    yield from (*splits.told, *splits.notes, *shared_notes(splits))
+    yield from (*splits.told, *splits.notes, *shared_notes(splits), *few_notes(splits))
     if usual := usual_split(config):
         sizes = f"{len(splits.train)} to train, {len(splits.val)} to validate, {len(splits.test)} to test"
         yield f"the tasks are divided as {usual}: {sizes}"
+
+
+FEW_TO_JUDGE = 20
+"""Validation tasks from which on verdicts see more than large gains: twelve lose a quarter of gains of 10 points."""
+
+
+def few_notes(splits: Splits) -> tuple[str, ...]:
+    """A note about validation tasks that are too few for verdicts to rest on."""
+    count = len(splits.val)
+    if not 0 < count < FEW_TO_JUDGE:
+        return ()
+    return (f"{counted(count, 'validation task')}: fewer than {FEW_TO_JUDGE} show large gains and losses only",)
 
 
 def usual_split(config: RunConfig) -> str:

@@ -136,5 +136,6 @@ def test_a_split_by_ratio_works_as_the_config_says(tmp_path: Path) -> None:
     edit(config, "split_mode: field", 'split_mode: ratio\n  split_ratio: "2:1:1"')
     done = command("doctor", config, "--no-calls", "--json", cwd=tmp_path)
     assert [check["message"] for check in done.json["checks"] if check["name"] == "data"] == [
-        "16 train, 8 val, 8 test items"
+        "16 train, 8 val, 8 test items",
+        "8 validation tasks: fewer than 20 show large gains and losses only",
     ]

@@ -12,7 +12,7 @@ from skillopt_es.adapters.environments.data import SUFFIXES, RawItem
 from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.tasks.graders import JUDGE, Graders
-from skillopt_es.adapters.environments.tasks.items import TaskItem, task_item
+from skillopt_es.adapters.environments.tasks.items import TaskItem, kind_of, task_item
 from skillopt_es.adapters.environments.tasks.judging import preferred
 from skillopt_es.adapters.environments.tasks.options import BuiltIn, Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.tables import TABLES, TableReader
@@ -73,7 +73,8 @@ class Tasks:
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
         reader = TableReader(self._options.named_fields)
-        splits = load_splits(self._settings.data, self._item, read=reader.read, suffixes=(*SUFFIXES, *TABLES))
+        suffixes = (*SUFFIXES, *TABLES)
+        splits = load_splits(self._settings.data, self._item, read=reader.read, suffixes=suffixes, kind=kind_of)
         splits = evolve(splits, told=tuple(reader.told))
         if self._unseen:
             raise DataError(

@@ -53,11 +53,17 @@ class TaskItem:
         return tuple(each for each in listed if isinstance(each, str))
 
 
-def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader, judge: Judge) -> TaskItem:
-    """The task in a row of the data, with the fields told to agents; raises DataError for what cannot be asked."""
+def kind_of(raw: RawItem) -> str:
+    """The type of a task; empty where it has none."""
     kind = raw.fields.get("type", "")
     if not isinstance(kind, str):
         raise raw.refusal("`type` must be text", 'write "type": "…"')
+    return kind
+
+
+def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader, judge: Judge) -> TaskItem:
+    """The task in a row of the data, with the fields told to agents; raises DataError for what cannot be asked."""
+    kind = kind_of(raw)
     messages = _messages(raw)
     system = messages[0].content if messages[0].role == "system" else ""
     asked = messages[1:] if messages[0].role == "system" else messages

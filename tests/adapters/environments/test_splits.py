@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as checked
+from hypothesis import strategies as st
 from support.environments import data_settings, write_lines
 
 from skillopt_es.adapters.environments.data import RawItem
@@ -27,6 +31,26 @@ class Plain:
 
 def loaded(**changes: Any) -> Splits:
     return load_splits(data_settings(**changes), Plain)
+
+
+def typed(path: Path, split_ratio: str = "2:1:7", **changes: Any) -> Splits:
+    """The splits where types count."""
+    settings = data_settings(data_path=str(path), split_ratio=split_ratio, **changes)
+    return load_splits(settings, Typed, kind=lambda raw: raw.fields["type"])
+
+
+def kinds_in(path: Path, **changes: Any) -> list[Counter[str]]:
+    """How many items of each type are in train, val and test."""
+    splits = typed(path, **changes)
+    return [Counter(item.task_type for item in items) for items in (splits.train, splits.val, splits.test)]
+
+
+class Typed(Plain):
+    """One with a type."""
+
+    def __init__(self, raw: RawItem) -> None:
+        super().__init__(raw)
+        self.task_type = raw.fields["type"]
 
 
 def ids(items: Sequence[Item]) -> list[str]:
@@ -66,6 +90,65 @@ def test_seed_zero_is_a_seed(tmp_path: Path) -> None:
     random.Random(0).shuffle(expected)
     splits = loaded(data_path=str(path), split_seed=0)
     assert [*ids(splits.train), *ids(splits.val), *ids(splits.test)] == expected
+
+
+def test_each_type_is_in_each_split(tmp_path: Path) -> None:
+    """Sixty tasks of eight kinds, one of them rare: by chance alone it would often be missing among 15."""
+    kinds = [f"k{n % 7}" for n in range(56)] + ["rare"] * 4
+    path = write_lines(tmp_path / "i.jsonl", [{"id": f"i{n}", "type": kind} for n, kind in enumerate(kinds)])
+    for seed in range(20):
+        train, val, test = kinds_in(path, split_ratio="2:1:1", split_seed=seed)
+        assert [sum(each.values()) for each in (train, val, test)] == [30, 15, 15]
+        for kind in set(kinds):
+            assert train[kind] >= 1
+            assert val[kind] >= 1
+            assert test[kind] >= 1
+        assert all(abs(train[f"k{n}"] - 4) <= 1 and abs(test[f"k{n}"] - 2) <= 1 for n in range(7))
+
+
+def test_where_a_split_is_too_small_for_all_types_the_largest_are_in_it(tmp_path: Path) -> None:
+    """One validation item for each of six types, of eight; a type of two items may be missing."""
+    kinds = [f"k{n}" for n in range(8) for _ in range(9 - n)]
+    path = write_lines(tmp_path / "i.jsonl", [{"id": f"i{n}", "type": kind} for n, kind in enumerate(kinds)])
+    train, val, test = kinds_in(path, split_ratio="2:1:7")
+    assert [sum(each.values()) for each in (train, val, test)] == list(ratio_counts(len(kinds), "2:1:7"))
+    assert set(val) == {"k0", "k1", "k2", "k3"}
+    assert {f"k{n}" for n in range(7)} <= set(train) & set(test)
+
+
+@given(
+    st.lists(st.sampled_from(["", "a", "b", "c", "d"]), min_size=5, max_size=60),
+    st.sampled_from(["2:1:7", "1:1:1", "5:3:1"]),
+)
+@checked(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_types_change_the_size_of_no_split(tmp_path: Path, kinds: list[str], ratio: str) -> None:
+    """Each item is in one split, and each split is as large as without types."""
+    path = write_lines(tmp_path / "i.jsonl", [{"id": f"i{n}", "type": kind} for n, kind in enumerate(kinds)])
+    train, val, test = ratio_counts(len(kinds), ratio)
+    if not train or not val:
+        return
+    found = kinds_in(path, split_ratio=ratio)
+    assert [sum(each.values()) for each in found] == [train, val, test]
+    assert sum(found, Counter()) == Counter(kinds)
+
+
+@pytest.mark.parametrize("kind", ["", "one"])
+def test_without_types_items_fall_as_they_always_did(tmp_path: Path, kind: str) -> None:
+    """None, or the same for all."""
+    path = write_lines(tmp_path / "i.jsonl", rows("abcdefghij", type=kind))
+    splits = load_splits(
+        data_settings(data_path=str(path), split_ratio="2:1:7"), Typed, kind=lambda raw: raw.fields["type"]
+    )
+    assert (ids(splits.train), ids(splits.val), "".join(ids(splits.test))) == (["h", "d"], ["c"], "ifgjeab")
+
+
+def test_types_that_are_rare_do_not_count(tmp_path: Path) -> None:
+    """Each item of a type of its own: as if there were none."""
+    path = write_lines(tmp_path / "i.jsonl", [{"id": name, "type": f"of {name}"} for name in "abcdefghij"])
+    splits = load_splits(
+        data_settings(data_path=str(path), split_ratio="2:1:7"), Typed, kind=lambda raw: raw.fields["type"]
+    )
+    assert (ids(splits.train), ids(splits.val)) == (["h", "d"], ["c"])
 
 
 @pytest.mark.parametrize(
