@@ -19,6 +19,8 @@ SkillOptError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from skillopt_es.events.errors import SkillOptError
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "SettingRefused",
     "SkillOptError",
     "extra_hint",
+    "first_of",
 ]
 
 
@@ -46,9 +49,22 @@ def extra_hint(extra: str) -> str:
 
 
 class ConfigError(SkillOptError):
-    """The configuration cannot be used; the message names file, key and what is allowed."""
+    """
+    The configuration cannot be used; the message names file, key and what is allowed.
+
+    `others` are further mistakes that were found beside it.
+    """
 
     exit_code = 2
+    others: tuple[ConfigError, ...] = ()
+
+
+def first_of(mistakes: Iterable[ConfigError]) -> ConfigError:
+    """The first of these mistakes, which knows the others; what two places have found counts once."""
+    flat = (each for mistake in mistakes for each in (mistake, *mistake.others))
+    first, *others = {each.message: each for each in flat}.values()
+    first.others = tuple(others)
+    return first
 
 
 class SettingRefused(ConfigError):

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from attrs import AttrsInstance, fields
 
-from skillopt_es.errors import SettingRefused
+from skillopt_es.errors import ConfigError, SettingRefused, first_of
 from skillopt_es.events.values import Json
 from skillopt_es.ports import EnvironmentSettings
 
@@ -24,19 +24,22 @@ def parsed_by(parse: Parse) -> Mapping[str, Parse]:
 
 
 def read_options(kind: type[T], settings: EnvironmentSettings) -> T:
-    """The options as typed values; an unknown key or a wrong value is a ConfigError that names it."""
+    """The options as typed values; unknown keys and wrong values are a SettingRefused that names the first of them."""
     known = {each.name: each for each in fields(kind)}
     values: dict[str, object] = {}
+    mistakes: list[ConfigError] = []
     for key, given in settings.options.items():
         if key not in known:
             hint = _nearest(key, known, settings)
-            raise SettingRefused(f"env.{key}", f": environment {settings.name!r} has no such option", hint=hint)
-        if given is None:
-            continue
-        try:
-            values[key] = known[key].metadata["parse"](given)
-        except ValueError as error:
-            raise SettingRefused(f"env.{key}", f": {error}, not {given!r}") from error
+            said = f": environment {settings.name!r} has no such option"
+            mistakes.append(SettingRefused(f"env.{key}", said, hint=hint))
+        elif given is not None:
+            try:
+                values[key] = known[key].metadata["parse"](given)
+            except ValueError as error:
+                mistakes.append(SettingRefused(f"env.{key}", f": {error}, not {given!r}"))
+    if mistakes:
+        raise first_of(mistakes)
     return kind(**values)
 
 

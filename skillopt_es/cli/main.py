@@ -8,12 +8,15 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from skillopt_es.cli.printing import Output, print_json_error
 from skillopt_es.cli.terminal import Stderr, print_error, safe_streams, tell, telling_on_stderr
+
+if TYPE_CHECKING:
+    from skillopt_es.events.errors import SkillOptError
 
 # A command makes many values that live until it ends: looking for garbage among them costs a fifth and finds none.
 GARBAGE_THRESHOLD = 100_000
@@ -244,13 +247,24 @@ def _sentence(error: Exception) -> tuple[str, str, int]:
         hint = "`ulimit -n 1024` allows more (then `skillopt-es resume`), and a smaller env.workers needs fewer"
         return few, hint, 1
     if isinstance(error, SkillOptError):
-        return str(error), error.hint, error.exit_code
+        return str(error), _hint(error), error.exit_code
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         hint = "the system refused: check the disk and the permissions"
         return f"{place}{error.strerror or error}", hint, 1
     hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
     return f"{type(error).__name__}: {error}", hint, 1
+
+
+def _hint(error: SkillOptError) -> str:
+    """The next step; of several mistakes in a config that of the first, and where to see the others."""
+    from skillopt_es.counting import counted
+    from skillopt_es.errors import ConfigError
+
+    if not isinstance(error, ConfigError) or not error.others:
+        return error.hint
+    more = f"{counted(len(error.others), 'more mistake')}: `skillopt-es doctor CONFIG` shows all of them"
+    return "; ".join(filter(None, (error.hint, more)))
 
 
 def _drop_output() -> None:

@@ -20,7 +20,7 @@ from skillopt_es.config.datasets import with_own_splits
 from skillopt_es.config.dotenv import dotenv_notes, variables_in
 from skillopt_es.config.draft import ASKED, DEFAULTS
 from skillopt_es.config.files import parsed_value, read_yaml
-from skillopt_es.config.original import FLAT, translated
+from skillopt_es.config.original import FLAT, read_layer, translated
 from skillopt_es.config.places import is_packaged, packaged
 from skillopt_es.config.reader import TRAINING, parse_config, plain_value
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RunConfig, Tree
@@ -29,7 +29,7 @@ from skillopt_es.config.shipped import MARK, is_shipped_size
 from skillopt_es.config.values import nearest
 from skillopt_es.config.variables import ALL
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, first_of
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json, Role
 
@@ -262,10 +262,12 @@ class _Layers:
     sources: dict[str, str] = field(factory=dict)
     notices: dict[str, str] = field(factory=dict)
     original: bool = False
+    mistakes: list[ConfigError] = field(factory=list)
 
     def add(self, layer: Tree, source: str) -> None:
         """One more layer over the others."""
-        found = translated(layer, source)
+        found = read_layer(layer, source)
+        self.mistakes += found.mistakes
         self.notices.update(found.notices)
         if source != ASKED:
             self.original = self.original or MARK in layer or MARK in cast(Tree, found.tree.get("model", {}))
@@ -278,7 +280,16 @@ class _Layers:
                 self.sources[f"{section}.{key}"] = source
 
     def settled(self, folder: Path, environ: Mapping[str, str], asks: Sequence[Role]) -> RunConfig:
-        """The typed run."""
+        """The typed run; raises the first mistake of all layers, which knows the others."""
+        try:
+            found = self._read(folder, environ, asks)
+        except ConfigError as mistake:
+            raise first_of([*self.mistakes, mistake]) from None
+        if self.mistakes:
+            raise first_of(self.mistakes)
+        return found
+
+    def _read(self, folder: Path, environ: Mapping[str, str], asks: Sequence[Role]) -> RunConfig:
         filed = variables_in(Path.cwd(), ALL, environ) if self.original else {}
         whole = settled(Given(self.tree, self.sources, self.original), environ, filed)
         places = Whereabouts(config=folder, working=Path.cwd(), original=self.original)

@@ -16,7 +16,7 @@ from attrs import frozen
 from skillopt_es.config.backends import OWN_KEYS
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, Tree
 from skillopt_es.config.values import nearest, shown
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, first_of
 from skillopt_es.events.values import Json
 
 
@@ -202,30 +202,44 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 
 @frozen
 class Translated:
-    """A layer by sections, and what the user has to be told about it, by key."""
+    """A layer by sections, what the user has to be told about it, by key, and what is wrong with it."""
 
     tree: Tree
     notices: Mapping[str, str]
+    mistakes: tuple[ConfigError, ...] = ()
 
 
 def translated(layer: Tree, source: str) -> Translated:
     """The layer with every key at its place here; raises ConfigError for a key that asks for what there is not."""
+    found = read_layer(layer, source)
+    if found.mistakes:
+        raise first_of(found.mistakes)
+    return found
+
+
+def read_layer(layer: Tree, source: str) -> Translated:
+    """The same without the keys that ask for what there is not: these are its mistakes."""
     tree: Tree = {}
     notices: dict[str, str] = {}
-    for section, values in _by_section(layer, source).items():
+    mistakes: list[ConfigError] = []
+    for section, values in _by_section(layer, source, mistakes).items():
         kept: Tree = {}
         for name, value in values.items():
             key = f"{section}.{name}"
             if name in KNOWN[section] or key not in FATES:
                 kept[name] = value
             elif value is not None and value != "":
-                notice = _judged(key, value, source)
-                notices.update({key: notice} if notice else {})
+                try:
+                    notice = _judged(key, value, source)
+                except ConfigError as mistake:
+                    mistakes.append(mistake)
+                else:
+                    notices.update({key: notice} if notice else {})
         tree[section] = kept
-    return Translated(tree, notices)
+    return Translated(tree, notices, tuple(mistakes))
 
 
-def _by_section(layer: Tree, source: str) -> dict[str, Tree]:
+def _by_section(layer: Tree, source: str, mistakes: list[ConfigError]) -> dict[str, Tree]:
     """Flat keys at their nested places; a key that a layer has in both forms counts in its nested one."""
     nested: dict[str, Tree] = {}
     flat: list[tuple[str, Json]] = []
@@ -233,12 +247,13 @@ def _by_section(layer: Tree, source: str) -> dict[str, Tree]:
         # `env` is a section here and, flat, the name of a benchmark.
         if name in KNOWN and not (name in FLAT and isinstance(value, str)):
             if value is not None and not isinstance(value, dict):
-                raise ConfigError(f"{source}: {name} is {value!r}, but must be a mapping of keys")
+                mistakes.append(ConfigError(f"{source}: {name} is {value!r}, but must be a mapping of keys"))
+                continue
             nested[name] = {**cast(Tree, value or {})}
         elif name in FLAT:
             flat.append((FLAT[name], value))
         else:
-            raise _unknown(name, value, source)
+            mistakes.append(_unknown(name, value, source))
     for key, value in flat:
         section, _, leaf = key.partition(".")
         nested.setdefault(section, {}).setdefault(leaf, value)

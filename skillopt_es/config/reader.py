@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -33,7 +34,7 @@ from skillopt_es.config.values import (
     nearest,
     shown,
 )
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, first_of
 from skillopt_es.events.values import DRAWS_ONCE, Json, Role
 from skillopt_es.projections.prices import UNIT
 
@@ -50,36 +51,36 @@ def parse_config(
     sections: dict[str, Any] = {
         name: reader.section(name, cls, cast(Tree, tree.get(name, {}))) for name, cls in SECTIONS.items()
     }
-    config = RunConfig(
-        optimizer_model=reader.role(model, "optimizer"),
-        target_model=reader.role(model, "target"),
-        judge_model=reader.role(model, "judge"),
-        folder=str(folder),
-        resolved={**tree},
-        **sections,
-    )
-    _check_together(config, reader, asks)
+    roles: dict[str, Any] = {f"{role}_model": reader.role(model, role) for role in _ROLES}
+    if reader.mistakes:
+        raise first_of(reader.mistakes)
+    config = RunConfig(folder=str(folder), resolved={**tree}, **roles, **sections)
+    mistakes = [*_mistakes_together(config, reader, asks)]
+    if mistakes:
+        raise first_of(mistakes)
     return config
 
 
-def _check_together(config: RunConfig, reader: _Reader, asks: Sequence[Role]) -> None:
+def _mistakes_together(config: RunConfig, reader: _Reader, asks: Sequence[Role]) -> Iterator[ConfigError]:
+    """What is wrong with keys that are right by themselves."""
     optimizer = config.optimizer
     if optimizer.min_learning_rate > optimizer.learning_rate:
         allowed = f"at most learning_rate ({optimizer.learning_rate})"
-        raise reader.error("optimizer.min_learning_rate", optimizer.min_learning_rate, allowed)
+        yield reader.error("optimizer.min_learning_rate", optimizer.min_learning_rate, allowed)
     if optimizer.skill_aware_consolidate_threshold >= optimizer.skill_aware_max_notes:
         allowed = f"below skill_aware_max_notes ({optimizer.skill_aware_max_notes}); 0 never consolidates"
         threshold = optimizer.skill_aware_consolidate_threshold
-        raise reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
+        yield reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
     evaluation = config.evaluation
     if evaluation.stale_scores and evaluation.compare_answers:
         allowed = "false where evaluation.compare_answers is on: a text that was not tried has no answers to compare"
-        raise reader.error("evaluation.stale_scores", True, allowed)
+        yield reader.error("evaluation.stale_scores", True, allowed)
     if evaluation.stale_scores and evaluation.gate_rule not in DRAWS_ONCE:
         allowed = "strict where evaluation.stale_scores is on: a text that was not measured has no draws to compare"
-        raise reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
-    check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))
-    _check_agents(config, reader)
+        yield reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
+    prices = reader.source("prices.models") or reader.source("prices.unit")
+    yield from _raised(lambda: check_prices(config.prices, prices))
+    yield from _agents(config, reader)
     unnamed = [role for role in asks if not config.role(role).model]
     if unnamed:
         hint = f"write {' and '.join(f'{role}: NAME' for role in unnamed)} under model"
@@ -92,12 +93,21 @@ def _check_together(config: RunConfig, reader: _Reader, asks: Sequence[Role]) ->
                 f"; skillopt-es brings no backend called {backend!r}, and an agent of your own, which needs no model's "
                 f"name, is python:FILE:FUNCTION, command or http"
             )
-        raise reader.error(f"model.{unnamed[0]}", "", "the name of a model", hint)
-    check_priced(config)
-    _check_lengths(config, reader)
+        yield reader.error(f"model.{unnamed[0]}", "", "the name of a model", hint)
+    else:
+        yield from _raised(lambda: check_priced(config))
+    yield from _lengths(config, reader)
 
 
-def _check_agents(config: RunConfig, reader: _Reader) -> None:
+def _raised(check: Callable[[], None]) -> Iterator[ConfigError]:
+    """What a check raises, if it does."""
+    try:
+        check()
+    except ConfigError as mistake:
+        yield mistake
+
+
+def _agents(config: RunConfig, reader: _Reader) -> Iterator[ConfigError]:
     """An agent of the user's own needs what it is reached by; nothing else has a use for that."""
     kinds = [kind_of(config.role(role).backend) for role in config.roles if is_own_agent(config.role(role).backend)]
     for role in config.roles:
@@ -106,26 +116,24 @@ def _check_agents(config: RunConfig, reader: _Reader) -> None:
             value, name = getattr(own, key), f"model.{role}_{key}"
             if kind_of(own.backend) == owner and not value:
                 hint = f"write {role}_{key}: {example}"
-                raise reader.error(name, value, f"set where {role}_backend is {owner}", hint)
+                yield reader.error(name, value, f"set where {role}_backend is {owner}", hint)
             if value and owner not in kinds:
-                raise reader.error(name, _plain(value), f"left out: it is for target_backend: {owner}")
+                yield reader.error(name, _plain(value), f"left out: it is for target_backend: {owner}")
         if own.gateway and not kinds:
             allowed = "left out: it is for an agent of your own (target_backend: python:…, command or http)"
-            raise reader.error(f"model.{role}_gateway", own.gateway, allowed)
+            yield reader.error(f"model.{role}_gateway", own.gateway, allowed)
         if isinstance(own.command, str):
             try:
                 shlex.split(own.command)
             except ValueError as error:
-                raise reader.error(
-                    f"model.{role}_command", own.command, f"a command as for a shell ({error})"
-                ) from None
+                yield reader.error(f"model.{role}_command", own.command, f"a command as for a shell ({error})")
 
 
 def _plain(value: str | tuple[str, ...]) -> Json:
     return value if isinstance(value, str) else list(value)
 
 
-def _check_lengths(config: RunConfig, reader: _Reader) -> None:
+def _lengths(config: RunConfig, reader: _Reader) -> Iterator[ConfigError]:
     """An answer that is asked for must be one that the model can give: it is never cut behind the user's back."""
     asked = {
         "optimizer": ("optimizer.max_completion_tokens", config.optimizer.max_completion_tokens),
@@ -134,19 +142,21 @@ def _check_lengths(config: RunConfig, reader: _Reader) -> None:
     for role, (key, tokens) in asked.items():
         most = config.role(cast(Role, role)).max_output_tokens
         if most and tokens > most:
-            raise reader.error(
+            yield reader.error(
                 key, tokens, f"at most {most}, as model.{role}_max_output_tokens (or model.max_output_tokens) says"
             )
 
 
+_ROLES: tuple[Role, ...] = ("optimizer", "target", "judge")
 C = TypeVar("C")
 
 
 class _Reader:
-    """Turns raw sections into typed ones and knows which file each key came from."""
+    """Turns raw sections into typed ones, knows which file each key came from, and keeps what is wrong with them."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
+        self.mistakes: list[ConfigError] = []
 
     def source(self, key: str) -> str:
         """Where a key's value came from; empty when that is not known."""
@@ -157,38 +167,54 @@ class _Reader:
         place = f"{source}: " if source and not is_packaged(source) else ""
         return ConfigError(f"{place}{key} is {shown(key, value)}, but must be {allowed}", hint=hint)
 
-    def section(self, name: str, cls: type[C], raw: Tree) -> C:
+    def section(self, name: str, cls: type[C], raw: Tree) -> C | None:
+        """A section; None where something in it is wrong."""
         names = [a.name for a in attrs.fields(cls)]  # type: ignore[arg-type]  # every section is an attrs class
+        before = len(self.mistakes)
         values: dict[str, object] = {}
         options: Tree = {}
         for key, value in raw.items():
             if key in names and key != "options":
-                values[key] = self._value(f"{name}.{key}", cls, key, value)
+                values[key] = self._read(partial(self._value, f"{name}.{key}", cls, key, value))
             elif cls is EnvConfig:
                 options[key] = value
             else:
-                raise self._unknown(f"{name}.{key}", names)
+                self.mistakes.append(self._unknown(f"{name}.{key}", names))
         if cls is EnvConfig:
             values["options"] = options
-        missing = [key for key in names if key not in values]
-        if missing:
-            raise ConfigError(f"{name}.{missing[0]} is missing")
-        return cls(**values)
+        self.mistakes += [ConfigError(f"{name}.{key} is missing") for key in names if key not in values]
+        return cls(**values) if len(self.mistakes) == before else None
 
-    def role(self, model: Tree, role: Role) -> RoleConfig:
+    def role(self, model: Tree, role: Role) -> RoleConfig | None:
+        """What a role says of its model; None where something of that is wrong."""
+        before = len(self.mistakes)
         for key in model:
             if key not in MODEL_KEYS and key not in OWN_KEYS:
-                raise self._unknown(f"model.{key}", (*MODEL_KEYS, *OWN_KEYS))
-            self._refuse_secrets(f"model.{key}", model[key])
+                self.mistakes.append(self._unknown(f"model.{key}", (*MODEL_KEYS, *OWN_KEYS)))
+            else:
+                self._read(partial(self._refuse_secrets, f"model.{key}", model[key]))
         backend = backend_of(model, role)
-        name = self._text(f"model.{backend.key}", backend.name)
+        values: dict[str, object] = {"backend": self._read(partial(self._text, f"model.{backend.key}", backend.name))}
         place = written(model, role, backend, "model")
-        values: dict[str, object] = {"backend": name, "model": self._text(f"model.{place.key}", place.value)}
+        values["model"] = self._read(partial(self._text, f"model.{place.key}", place.value))
         for key in SHARED_ROLE_KEYS:
             if key != "backend":
-                place = written(model, role, backend, key)
-                values[key] = self._value(f"model.{place.key}", RoleConfig, key, place.value)
+                values[key] = self._read(partial(self._of_role, model, role, key))
+        if len(self.mistakes) > before:
+            return None
         return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
+
+    def _of_role(self, model: Tree, role: Role, key: str) -> object:
+        place = written(model, role, backend_of(model, role), key)
+        return self._value(f"model.{place.key}", RoleConfig, key, place.value)
+
+    def _read(self, read: Callable[[], object]) -> object:
+        """What is read; None, and a mistake more, where it cannot be."""
+        try:
+            return read()
+        except ConfigError as mistake:
+            self.mistakes.append(mistake)
+            return None
 
     def _refuse_secrets(self, key: str, value: Json) -> None:
         """A config is recorded in the log, so a key must not be in it."""

@@ -27,7 +27,7 @@ from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Epi
 from skillopt_es.programs.skills.managing import SHOWN_BY_AGENTS
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import open_environment
-from skillopt_es.sessions.session import refusals, shared_notes, size_notes, usual_split
+from skillopt_es.sessions.session import few_notes, refusals, shared_notes, size_notes, usual_split
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.tasksets import alike
 from skillopt_es.skill.folders import listing_of
@@ -56,6 +56,12 @@ class Check:
 def problem(name: str, error: SkillOptError) -> Check:
     """The check that failed with this error."""
     return Check(name, "problem", error.message, error.hint)
+
+
+def problems(name: str, error: SkillOptError) -> Iterator[Check]:
+    """That check, and one more for each further mistake that was found with it."""
+    others = error.others if isinstance(error, ConfigError) else ()
+    yield from (problem(name, each) for each in (error, *others))
 
 
 def check_sqlite(version: tuple[int, ...]) -> Check:
@@ -92,7 +98,8 @@ async def check_data(config: RunConfig, *, runs: Path, try_grader: bool) -> Asyn
     try:
         environment = open_environment(config)
     except SkillOptError as error:
-        yield problem("environment", error)
+        for check in problems("environment", error):
+            yield check
         return
     try:
         yield _check_walls(environment, config, runs)
@@ -142,9 +149,14 @@ def _check_beginning(config: RunConfig, splits: Splits) -> Iterator[Check]:
         yield Check("data", "warning", note, "`--set train.train_size=0` says that this is meant")
     if any(isinstance(why, DataError) for why in refused):
         return
+    for note in few_notes(splits):
+        yield Check("data", "warning", note, _MORE_TO_JUDGE)
     told = [Check("data", "warning", note, "remove one of each") for note in shared_notes(splits)]
     yield from told or _check_twins(splits)
     yield from _check_alike(splits)
+
+
+_MORE_TO_JUDGE = "add tasks, or give validation a larger share (env.split_ratio: 2:1:1)"
 
 
 def _check_twins(splits: Splits) -> Iterator[Check]:

@@ -28,7 +28,16 @@ from skillopt_es.events.places import checked
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Onlooker, Unanswered
 from skillopt_es.sessions.accounts import check_bounded
-from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
+from skillopt_es.sessions.checks import (
+    Check,
+    check_data,
+    check_folder,
+    check_skill,
+    check_space,
+    check_sqlite,
+    problem,
+    problems,
+)
 from skillopt_es.sessions.grading import grades
 from skillopt_es.sessions.hiding import hide_answers
 from skillopt_es.sessions.opening import open_environment, open_executor, open_model, provider_of
@@ -70,7 +79,8 @@ async def examine(what: Examination) -> AsyncIterator[Check]:
     try:
         config = load_config(what.config, what.overrides, what.environ)
     except SkillOptError as error:
-        yield problem("config", error)
+        for check in problems("config", error):
+            yield check
         return
     yield Check("config", "ok", "the bundled demo" if what.config is None else str(what.config))
     for notice in config.notices:

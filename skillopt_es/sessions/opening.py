@@ -24,7 +24,7 @@ from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, k
 from skillopt_es.config.dotenv import named_variables, with_dotenv
 from skillopt_es.config.draft import label_of_the_target, place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
-from skillopt_es.errors import ConfigError, SettingRefused
+from skillopt_es.errors import ConfigError, SettingRefused, first_of
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
@@ -219,7 +219,13 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
     try:
         return opener(environment_settings(config))
     except SettingRefused as error:  # an environment knows its keys, but not where they were written
-        raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
+        raise first_of(_placed(config, each) for each in (error, *error.others)) from error
+
+
+def _placed(config: RunConfig, mistake: ConfigError) -> ConfigError:
+    """The same with the place where the key was written."""
+    place = config.place(mistake.key) if isinstance(mistake, SettingRefused) else ""
+    return ConfigError(place + mistake.message, hint=mistake.hint)
 
 
 def environment_settings(config: RunConfig) -> EnvironmentSettings:

@@ -50,6 +50,28 @@ def problems(checks: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
+def test_few_validation_tasks_are_a_warning(own: Path, cli: Cli) -> None:
+    """In `doctor`, in an estimate, and where a run begins; enough of them are none."""
+    few = "8 validation tasks: fewer than 20 show large gains and losses only"
+    _, checks = examined(own, "--no-calls")
+    assert (checks["data"]["status"], checks["data"]["message"]) == ("warning", few)
+    assert few in cli("estimate", own).out
+    assert few in cli("estimate", own, "--json").json["notes"]
+    assert "validation tasks" not in cli("estimate").out
+
+
+def test_all_mistakes_of_a_config_are_told_at_once(tmp_path: Path, cli: Cli) -> None:
+    """One check each; other commands name the first, and how many more there are."""
+    config = tmp_path / "config.yaml"
+    config.write_text("modle: {a: 1}\ntrain: {bach_size: 4}\nmodel: {optimizer: o, target: t, temprature: 1}\n")
+    done = cli("doctor", config, "--no-calls", "--json")
+    found = [each["message"].partition(": ")[2] for each in done.json["checks"] if each["status"] == "problem"]
+    assert found == ["unknown section modle", "unknown key train.bach_size", "unknown key model.temprature"]
+    error = cli("run", config, "--dir", tmp_path, "--json").json["error"]
+    assert error["message"].endswith("unknown section modle")
+    assert error["hint"] == "did you mean model?; 2 more mistakes: `skillopt-es doctor CONFIG` shows all of them"
+
+
 def test_a_healthy_project_has_no_problem(config: Path) -> None:
     """Every check is a line; both models were asked once; nothing was left behind."""
     with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:

@@ -247,3 +247,54 @@ def test_a_mistake_that_shows_when_the_run_is_opened(name: str, tmp_path: Path) 
         opened(config, tmp_path)
     assert message in caught.value.message
     assert caught.value.exit_code == 2
+
+
+def test_all_mistakes_are_found_at_once(tmp_path: Path) -> None:
+    """The first is the error, and it knows the others; what three roles share is one mistake."""
+    error = refusal(
+        tmp_path,
+        {
+            "modle": {"a": 1},
+            "model": {"optimiser": "x", "temperature": "warm"},
+            "train": {"bach_size": 4, "num_epochs": -1},
+            "evaluation": {"gate_metric": "sideways"},
+        },
+    )
+    found = [each.message.removeprefix(f"{tmp_path}/config.yaml: ") for each in (error, *error.others)]
+    assert found == [
+        "unknown section modle",
+        "train.num_epochs is -1, but must be a whole number of at least 1",
+        "unknown key train.bach_size",
+        "evaluation.gate_metric is 'sideways', but must be one of hard, soft, mixed",
+        "unknown key model.optimiser",
+        "model.temperature is 'warm', but must be a number from 0 to 5, or null",
+    ]
+
+
+def test_mistakes_of_keys_that_are_right_alone_are_found_at_once(tmp_path: Path) -> None:
+    """Each of them would be refused by itself."""
+    error = refusal(
+        tmp_path,
+        {
+            "optimizer": {"learning_rate": 2, "min_learning_rate": 4},
+            "evaluation": {"stale_scores": True, "compare_answers": True},
+            "model": {"optimizer": ""},
+        },
+    )
+    assert [each.message.split(" is ")[0].rpartition(" ")[2] for each in (error, *error.others)] == [
+        "optimizer.min_learning_rate", "evaluation.stale_scores", "model.optimizer"
+    ]  # fmt: skip
+
+
+def test_all_options_that_an_environment_does_not_have_are_named(tmp_path: Path) -> None:
+    """With the file, as if each were the only one."""
+    (tmp_path / "config.yaml").write_text(
+        "model: {optimizer: o, target: t}\nenv: {name: tasks, gradr: exact, answer_tga: x, tolerance: much}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        open_environment(load_config(tmp_path / "config.yaml"))
+    error = caught.value
+    assert [each.message.partition(": env.")[2].partition(":")[0] for each in (error, *error.others)] == [
+        "gradr", "answer_tga", "tolerance"
+    ]  # fmt: skip
+    assert all(each.message.startswith(f"{tmp_path}/config.yaml: ") for each in error.others)
