@@ -35,13 +35,16 @@ def certificate_lines(found: Certificate) -> Iterator[str]:
         which = "the best skill" if found.certified == found.best else f"skill {found.certified[:8]}"
         before = "the initial one" if last.certified == found.initial else f"{last.certified[:8]}, certified before it"
         ahead = f"{change(last.gain)}{_at_least(last)} on {counted(last.pairs, 'fresh item')}"
-        yield f"{which}: {ahead} against {before}; error {ERROR:g} in the whole run"
+        yield f"{which}: {ahead} against {before}; error {ERROR:g} in the whole run{_OF_TYPES}"
     if found.certified == found.best or found.best == found.initial:
         return
     if found.last is None:
         yield f"the best skill, {found.best[:8]}, has met no fresh items beside it"
     else:
         yield f"the best skill, {found.best[:8]}, is not certified: {_so_far(found.last)}"
+
+
+_OF_TYPES = ", for tasks of the types in your data"
 
 
 def _so_far(wager: CertificateWagered) -> str:

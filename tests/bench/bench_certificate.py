@@ -1,11 +1,13 @@
 """
 What certificates are worth: how often a false one is given, and how much of what was truly gained is certified.
 
-    python tests/bench/bench_certificate.py [--trials 2000] [--runs 100] [--jobs 2]
+    python tests/bench/bench_certificate.py [--trials 2000] [--runs 100] [--power 1000] [--jobs 2]
 
 First simulated, with the product's own bets: 20 steps; each has one edit, which turns a tenth of all tasks, and a gate
 on 40 validation items; a batch of fresh items meets the current text and the certified one. Then whole runs of the real
-engine in such a world. The target always does the same. No network; the same seeds give the same figures.
+engine in such a world. The target always does the same. Last, the power: one text that is better by so many points,
+and how often so many fresh items certify it, also where the target varies. No network; the same seeds give the same
+figures.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import skillopt_es as so
 from skillopt_es.events.catalog import CertificateWagered, RunCompleted, skills_in
 from skillopt_es.events.values import Bets
-from skillopt_es.gate.bets import ENOUGH, Purse, next_stake
+from skillopt_es.gate.bets import ENOUGH, FRACTIONS, Purse, next_stake
 from skillopt_es.projections.intervals import wilson
 
 CHURN = 0.10
@@ -124,6 +126,39 @@ def simulated(name: str, effects: Effects, batch: int, ties: bool, trials: int, 
         f"| {100 * true:.1f} | {100 * certified:.1f} | {share} "
         f"| {first} | {false:.4f} ({bound.low:.4f} to {bound.high:.4f}) |"
     )
+
+
+# --- power ---------------------------------------------------------------------------------------------------------
+
+FRESH = (40, 100, 200, 400)
+TARGETS = {"steady": (0.0, 0.0), "coins for 30 % of the tasks": (0.3, 0.0), "slips in 15 % of the calls": (0.0, 0.15)}
+
+
+def certified_after(effect: float, target: tuple[float, float], rng: random.Random) -> int | None:
+    """After how many fresh items one text is certified that turns a tenth of the tasks, or as many as it gains."""
+    coins, slips = target
+    churn = max(CHURN, effect)
+    held = dict.fromkeys(FRACTIONS, 1.0)
+    for number in range(1, FRESH[-1] + 1):
+        before = rng.random() < START
+        after = rng.random() >= (churn - effect) / 2 / START if before else rng.random() < (churn + effect) / 2 / 0.6
+        if rng.random() < coins:
+            before, after = rng.random() < 0.5, rng.random() < 0.5
+        gain = float((after ^ (rng.random() < slips)) - (before ^ (rng.random() < slips)))
+        held = {fraction: value * (1 + fraction * gain) for fraction, value in held.items()}
+        if sum(FRACTIONS[fraction] * value for fraction, value in held.items()) >= ENOUGH:
+            return number
+    return None
+
+
+def power(trials: int) -> Iterator[str]:
+    """A row for each effect and target: how often it is certified with so many fresh items."""
+    for name, target in TARGETS.items():
+        for points in (2, 6, 10, 20):
+            rng = random.Random(f"{name} {points}")
+            ends = [certified_after(points / 100, target, rng) for _ in range(trials)]
+            shares = (sum(end is not None and end <= most for end in ends) / trials for most in FRESH)
+            yield f"| {name} | +{points} | {' | '.join(f'{share:.2f}' for share in shares)} |"
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
@@ -252,6 +287,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=2000, help="simulated runs a row; 0 for none")
     parser.add_argument("--runs", type=int, default=100, help="whole runs a row; 0 for none")
+    parser.add_argument("--power", type=int, default=1000, help="simulated challengers a row; 0 for none")
     parser.add_argument("--jobs", type=int, default=1, help="whole runs at once")
     options = parser.parse_args()
     if options.trials:
@@ -265,6 +301,11 @@ def main() -> None:
         print("\n| program | edits | true points | certified | share | false certificates | calls for it |")
         print("| --- | --- | ---: | ---: | ---: | --- | ---: |")
         for row in whole_runs(options.runs, options.jobs):
+            print(row, flush=True)
+    if options.power:
+        print(f"\n| target | true gain, points | {' | '.join(f'{most} fresh' for most in FRESH)} |")
+        print(f"| --- | ---: |{' ---: |' * len(FRESH)}")
+        for row in power(options.power):
             print(row, flush=True)
 
 

@@ -49,7 +49,7 @@ def test_a_proof_says_by_how_much_and_at_which_error() -> None:
     [line] = certificate_lines(certificate(LOST, WON, best="bbbbbbbb2"))
     assert line == (
         "the best skill: +0.5000, at least +0.1250 on 20 fresh items against the initial one; "
-        "error 0.05 in the whole run"
+        "error 0.05 in the whole run, for tasks of the types in your data"
     )
     first, second = certificate_lines(certificate(WON, best="cccccccc3"))
     assert first.startswith("skill bbbbbbbb: +0.5000")
