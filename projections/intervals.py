@@ -8,7 +8,8 @@ have types it is told of those, too: tasks of one type, which one rule may turn 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 from attrs import field, frozen
 
@@ -19,6 +20,8 @@ NO_TYPES: Mapping[str, str] = {}
 
 LEVEL = 0.05
 """How often what is called a difference here would show where there is none."""
+
+K = TypeVar("K", bound=Hashable)
 
 _Z = 1.959963984540054  # of the normal distribution, two-sided, at LEVEL
 _T = (
@@ -126,12 +129,22 @@ def turned_together(nets: Sequence[int]) -> float:
     return float(sum(ways for total, ways in sums.items() if abs(total) >= seen) / 2 ** len(nets))
 
 
-def fewest_turned() -> int:
+def fewest_turned(comparisons: int = 1) -> int:
     """How many items (or families) have to turn at least, all the same way, before that is more than noise."""
     count = 1
-    while sign_test(count, 0) > LEVEL:
+    while sign_test(count, 0) * comparisons > LEVEL:
         count += 1
     return count
+
+
+def holm(chances: Mapping[K, float]) -> dict[K, float]:
+    """Holm's correction: the smallest of m is multiplied by m, the next by m - 1, and none is below one before it."""
+    found: dict[K, float] = {}
+    highest = 0.0
+    for rank, name in enumerate(sorted(chances, key=lambda name: chances[name])):
+        highest = max(highest, min(1.0, chances[name] * (len(chances) - rank)))
+        found[name] = highest
+    return found
 
 
 @frozen(kw_only=True)
@@ -139,13 +152,21 @@ class Paired:
     """
     Two texts on the same items: how many were measured under both, and which of them the second won and lost.
 
+    `could_win` are those that the first did not pass in full, `could_lose` those that it did not fail in full.
     `families` are those of the items, where they have any.
     """
 
     items: int
     won: tuple[str, ...]
     lost: tuple[str, ...]
+    could_win: tuple[str, ...] = ()
+    could_lose: tuple[str, ...] = ()
     families: Mapping[str, str] = field(factory=dict)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the second text won more items than it lost."""
+        return len(self.won) > len(self.lost)
 
     @property
     def probability(self) -> float:
@@ -157,28 +178,72 @@ class Paired:
         """The same if items of one family turn together; None where items have no families."""
         if not self.families:
             return None
+        return turned_together([round(net) for net in self._nets()])
+
+    @property
+    def kinds_turned(self) -> int:
+        """How many families turned the way that the whole did."""
+        return sum(net > 0 if self.is_ahead else net < 0 for net in self._nets())
+
+    @property
+    def kinds_that_could(self) -> int:
+        """How many families had an item that could turn that way: one that turned the other way says so, too."""
+        could = self.could_win if self.is_ahead else self.could_lose
+        return len(_by_family(dict.fromkeys((*could, *self.won, *self.lost), 0.0), self.families))
+
+    def _nets(self) -> list[float]:
         turned = {**dict.fromkeys(self.won, 1.0), **dict.fromkeys(self.lost, -1.0)}
-        return turned_together([round(sum(each)) for each in _by_family(turned, self.families).values()])
+        return [sum(each) for each in _by_family(turned, self.families).values()]
+
+
+Claim = Literal["few_items", "noise", "few_types", "one_or_two_types", "more"]
+"""
+What a comparison shows: nothing, with so few items; nothing that chance does not do; a difference on tasks of these
+types, which are too few to tell about others; a difference on these tasks, which one or two types may have made; a
+difference, by item and by type.
+"""
+
+
+@frozen(kw_only=True)
+class Judged:
+    """A pair, with its chances by item and by family corrected for how many `comparisons` were made."""
+
+    pair: Paired
+    probability: float
+    by_family: float | None
+    comparisons: int = 1
 
     @property
-    def kinds(self) -> int:
-        """How many families the items are of."""
-        return len(set(self.families.values()))
-
-    @property
-    def within_noise(self) -> bool | None:
-        """Whether chance alone explains it; None where only so few families leave it open."""
-        together = self.by_family
+    def claim(self) -> Claim:
+        """What it shows."""
+        fewest = fewest_turned(self.comparisons)
+        if self.pair.items < fewest:
+            return "few_items"
         if self.probability > LEVEL:
-            return True
-        if together is None or together <= LEVEL:
-            return False
-        return None if self.kinds < fewest_turned() else True
+            return "noise"
+        if self.by_family is None or self.by_family <= LEVEL:
+            return "more"
+        return "few_types" if self.pair.kinds_that_could < fewest else "one_or_two_types"
 
     @property
-    def resolvable(self) -> bool:
-        """Whether so many items could show any difference at all."""
-        return self.items >= fewest_turned()
+    def within_noise(self) -> bool:
+        """Whether chance alone explains it, if items turn each by itself."""
+        return self.claim in ("few_items", "noise")
+
+
+def judged(pair: Paired) -> Judged:
+    """A pair that is looked at alone."""
+    return Judged(pair=pair, probability=pair.probability, by_family=pair.by_family)
+
+
+def judged_among(pairs: Mapping[K, Paired]) -> dict[K, Judged]:
+    """Pairs that are looked at together: the more there are, the more often one of them differs by chance (Holm)."""
+    alone = holm({name: pair.probability for name, pair in pairs.items()})
+    together = holm({name: chance for name, pair in pairs.items() if (chance := pair.by_family) is not None})
+    return {
+        name: Judged(pair=pair, probability=alone[name], by_family=together.get(name), comparisons=len(pairs))
+        for name, pair in pairs.items()
+    }
 
 
 def paired(before: Results, after: Results, types: Mapping[str, str] = NO_TYPES) -> Paired | None:
@@ -199,6 +264,8 @@ def paired(before: Results, after: Results, types: Mapping[str, str] = NO_TYPES)
         items=len(means),
         won=tuple(item for item, (old, new) in means.items() if new > old + _SAME),
         lost=tuple(item for item, (old, new) in means.items() if new < old - _SAME),
+        could_win=tuple(item for item, (old, _) in means.items() if old < 1 - _SAME),
+        could_lose=tuple(item for item, (old, _) in means.items() if old > _SAME),
         families=families_of({item: types[item] for item in means if item in types}),
     )
 

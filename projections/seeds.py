@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from attrs import evolve, frozen
 
-from skillopt_es.projections.intervals import LEVEL, Interval, student
+from skillopt_es.projections.intervals import LEVEL, Interval, holm, student
 
 _SAME = 1e-9  # scores that differ by less are the same: they are sums of other floats
 
@@ -73,24 +74,25 @@ def against(scores: Mapping[str, Mapping[int, float]], leader: str) -> dict[str,
     """
     Every other setting against the leader, by score of each seed.
 
-    The leader was picked from all of them, so chances are corrected for how many comparisons are made (Holm).
+    The leader was picked from all of them, so chances are corrected (Holm) for all pairs, not for its own alone.
     """
-    differences = {
-        name: [own[seed] - scores[leader][seed] for seed in sorted(own) if seed in scores[leader]]
-        for name, own in scores.items()
-        if name != leader
-    }
-    chances = _corrected(
-        {name: chance for name, each in differences.items() if (chance := chance_of(each)) is not None}
-    )
-    return {
-        name: Against(
-            difference=mean_of(each),
-            chance=chances.get(name),
-            within_noise=None if name not in chances else chances[name] > LEVEL,
-        )
-        for name, each in differences.items()
-    }
+    pairs = {pair: _differences(scores, *pair) for pair in combinations(scores, 2)}
+    chances = holm({pair: chance for pair, each in pairs.items() if (chance := chance_of(each)) is not None})
+    found = {}
+    for name in scores:
+        if name != leader:
+            chance = chances.get((name, leader), chances.get((leader, name)))
+            found[name] = Against(
+                difference=mean_of(_differences(scores, leader, name)),
+                chance=chance,
+                within_noise=None if chance is None else chance > LEVEL,
+            )
+    return found
+
+
+def _differences(scores: Mapping[str, Mapping[int, float]], one: str, other: str) -> list[float]:
+    """By how much the other setting is ahead of the one, by each seed that both have finished."""
+    return [scores[other][seed] - scores[one][seed] for seed in sorted(scores[other]) if seed in scores[one]]
 
 
 def chance_of(differences: Sequence[float]) -> float | None:
@@ -117,13 +119,3 @@ def two_sided(distance: float, degrees: int) -> float:
         total += term
     within = 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
     return min(1.0, max(0.0, 1.0 - within))
-
-
-def _corrected(chances: Mapping[str, float]) -> dict[str, float]:
-    """Holm's correction: the smallest of m is multiplied by m, the next by m - 1, and none is below one before it."""
-    found: dict[str, float] = {}
-    highest = 0.0
-    for rank, name in enumerate(sorted(chances, key=lambda name: chances[name])):
-        highest = max(highest, min(1.0, chances[name] * (len(chances) - rank)))
-        found[name] = highest
-    return found

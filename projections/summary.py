@@ -46,6 +46,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Score, Setting
 from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
 from skillopt_es.projections.core import moved
+from skillopt_es.projections.deciding import Deciding, deciding_in
 from skillopt_es.projections.limits import calls_allowed, still_allowed
 from skillopt_es.projections.lines import (
     EpochLine,
@@ -96,7 +97,7 @@ class Summary:
 
     `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it. `total_steps` were
     planned at its start, and `most_calls` are those that it may make, where there is a limit. `validation` is how many
-    validation items there are.
+    validation items there are, and `deciding` says which score of them a skill's value is.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -111,6 +112,7 @@ class Summary:
     total_steps: int = 0
     most_calls: int | None = None
     validation: int = 0
+    deciding: Deciding = field(factory=Deciding)
     initial: str = ""
     current: Holder = field(factory=Holder)
     best: Holder = field(factory=Holder)
@@ -160,6 +162,10 @@ class Summary:
         """Over how many of the validation items a skill's score is; None where it is over all."""
         return part_of(stated_score(self.selections(skill)), self.validation)
 
+    def was_chosen(self, skill: str) -> bool:
+        """Whether its score is of the very results that it was chosen by: the first text was not chosen."""
+        return skill != self.initial and all(line.draw != 0 for line in self.selections(skill))
+
     @property
     def certificate(self) -> Certificate:
         """What is certified, and what was bet."""
@@ -197,6 +203,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         most_calls=calls_allowed(event),
         epochs=epochs,
         validation=len(event.splits.val),
+        deciding=deciding_in(event),
         initial=holder.skill,
         current=holder,
         best=holder,
@@ -206,8 +213,10 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
 
 def _reset(summary: Summary, settings: Iterable[Setting]) -> Summary:
     """Some keys have another value from here on."""
+    settings = tuple(settings)
     return evolve(
         summary,
+        deciding=summary.deciding.after(settings),
         certifies=still_wants(summary.certifies, settings),
         most_calls=still_allowed(summary.most_calls, settings),
     )

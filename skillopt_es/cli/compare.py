@@ -12,16 +12,18 @@ from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import folded_width, print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
-from skillopt_es.presenting.documents import plain, plain_origin, plain_part_score, plain_score
-from skillopt_es.presenting.sides import column, scores_of
+from skillopt_es.presenting.documents import plain, plain_judged, plain_origin, plain_part_score, plain_score
+from skillopt_es.presenting.sides import against_words, column, first_words, interval_words, scores_of
 
 if TYPE_CHECKING:
     from skillopt_es.audit.side_by_side import Side
+    from skillopt_es.projections.intervals import Judged
 
 
 _Column = tuple[str, Sequence[str]]
 _WIDE = 120
 """How wide a table may be where nobody says how wide the page is."""
+_ALONE, _BY_TYPE = "test best, 95 %", "95 % by type"
 _TEXTS = ("status", "fork of", "changed", "gate metric", "initial over", "best over")
 _USED = ("calls", "calls of parent", "tokens in", "tokens out", "cost", "time")
 
@@ -36,15 +38,17 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
 
     What a fork shares with its parent counts for its steps and scores, not for what it used.
     """
-    from skillopt_es.audit.side_by_side import side
+    from skillopt_es.audit.side_by_side import against_first, side
     from skillopt_es.runs.folders import find_run
 
     found = [side(find_run(run, directory)) for run in runs]
     code = 1 if any(each.problem is not None for each in found) else 0
+    judgments = against_first(found)
     if as_json:
-        print_json([_as_json(each) for each in found])
+        print_json([_as_json(each, seen) for each, seen in zip(found, [None, *judgments], strict=True)])
         return code
     _print(found)
+    _print_tests(found, judgments)
     metrics = {each.metric for each in found if each.metric is not None}
     if len(metrics) > 1:
         say()
@@ -59,7 +63,10 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
 
 def _print(found: Sequence[Side]) -> None:
     """A column a run where that fits, else a row a run."""
-    columns = [column(each) for each in found]
+    columns = [
+        {**column(each), _ALONE: interval_words(each.interval), _BY_TYPE: interval_words(each.by_type)}
+        for each in found
+    ]
     by_label = {label: [each[label] for each in columns] for label in columns[0]}
     by_label = {label: cells for label, cells in by_label.items() if any(cell not in ("", "-") for cell in cells)}
     headers = ("run", *(each.name for each in found))
@@ -68,6 +75,19 @@ def _print(found: Sequence[Side]) -> None:
         print_table(headers, rows)
     else:
         _print_rows([each.name for each in found], by_label)
+
+
+def _print_tests(found: Sequence[Side], judgments: Sequence[Judged | None]) -> None:
+    """Each further run's best skill against the first run's, by the test items of both, where anything was tested."""
+    if not any(judgments):
+        return
+    say()
+    for each, seen in zip(found[1:], judgments, strict=True):
+        if seen is not None:
+            against = f"On test, best of {each.name} against best of {found[0].name}"
+            print_hanging(f"{against}: {against_words(seen)}.", hang=2)
+    if len(judgments) > 1:
+        print_hanging(first_words(judgments), hang=2)
 
 
 def _print_rows(names: Sequence[str], by_label: Mapping[str, Sequence[str]]) -> None:
@@ -113,8 +133,7 @@ def _table(names: Sequence[str], columns: Sequence[_Column]) -> tuple[tuple[str,
     return ("run", *(label for label, _ in columns)), rows
 
 
-def _as_json(each: Side) -> Json:
-
+def _as_json(each: Side, seen: Judged | None) -> Json:
     return {
         "run": each.name,
         "folder": str(each.folder),
@@ -134,6 +153,9 @@ def _as_json(each: Side) -> Json:
             name.replace(" ", "_"): None if score is None else _score_json(each, name, score)
             for name, score in scores_of(each).items()
         },
+        "test_interval": plain(each.interval),
+        "test_interval_by_type": plain(each.by_type),
+        "against_first": None if seen is None else plain_judged(seen),
         "usage": _usage_json(each),
         "problem": None if each.problem is None else str(each.problem),
         "seconds": each.seconds,

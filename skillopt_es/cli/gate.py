@@ -111,6 +111,8 @@ def _next(of: Subject, which: str) -> str:
 
 
 def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> None:
+    from skillopt_es.engine.programs import program_named
+
     items = found.items
     tried = sum(each.tried for each in items.values())
     field("run", f"{of.folder.name}: {len(items)} validation items")
@@ -129,10 +131,16 @@ def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> N
     say()
     for column, line in _legend(found):
         print_hanging(f"{column:<18}{line}", hang=18)
+    first = program_named(of.run.config.train.program).words.before_the_gate
+    if first:
+        print_hanging(f"{first}{_AFTER_A_SCREEN}", hang=2)
     say()
     own = next(each.rule for each in found.rules if each.own)
     settings = " ".join(f"--set {key}={value}" for key, value in found.recommended.settings.items())
     print_hanging(f"recommended: {'the rule that the run has' if found.recommended == own else settings}", hang=2)
+
+
+_AFTER_A_SCREEN = "So what the rule accepts of candidates that change nothing is not what decides here."
 
 
 def _flips_words(found: Calibration) -> Iterator[str]:

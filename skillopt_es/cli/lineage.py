@@ -50,15 +50,18 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
     from skillopt_es.projections.lineage import TYPES, lineage
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
+    from skillopt_es.runs.run_settings import SETTING_TYPES, settings_in, text_of
 
     with Reading.of(find_run(run, directory)) as reading:
         found, name = lineage(reading.read(types=TYPES)), reading.run.name
+        metric = text_of(settings_in(reading.read(types=SETTING_TYPES)), "evaluation.gate_metric")
         if not found.nodes:
             raise reading.problem or NotInRun(f"{name} has not begun: it has no skill yet")
         if as_json:
             print_json(
                 {
                     "run": name,
+                    "gate_metric": metric or None,
                     "current": found.current,
                     "best": found.best,
                     "forks": [plain(fork) for fork in found.forks],
@@ -68,6 +71,8 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
             )
         else:
             _print(_FORMS[form](name, found), form)
+            if form == "text" and metric:
+                print_hanging(f"values: {metric} score on validation", hang=2, tone="faint")
         return as_found(reading)
 
 

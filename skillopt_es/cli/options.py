@@ -117,7 +117,7 @@ class Limit(click.ParamType[float]):
 
 _OPTIONS = {
     "max_minutes": ("Pause after so many minutes; what has started is finished.", False),
-    "max_calls": ("Pause before more requests than this are sent.", True),
+    "max_calls": ("Pause before more requests than this are sent; `search` plans with them and ends, complete.", True),
     "max_tokens": ("Pause before more tokens, in and out, are used.", True),
     "max_cost": ("Pause before more money is spent, in the currency of prices.unit.", False),
 }

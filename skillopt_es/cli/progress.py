@@ -25,6 +25,7 @@ from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.event_lines import milestone
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import tone_of
+from skillopt_es.projections.deciding import deciding_in
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.now import Now, Tally
 
@@ -123,7 +124,7 @@ class Progress:
         doing = f"{stage.stage} {stage.done}/{stage.total}"
         values = ""
         if state.current is not None and state.best is not None:
-            values = f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}"
+            values = f"{_metric(state)}current {shown_value(state.current.value)} best {shown_value(state.best.value)}"
         tokens = f"{stage.tokens:,}{'' if stage.all_reported else '+?'} tokens"
         parts = (stage.where, doing, values, tokens, _time(stage))
         line, over = "", 0
@@ -133,6 +134,11 @@ class Progress:
             if over <= 0:
                 return line
         return line.replace(stage.stage, f"{stage.stage[: max(0, len(stage.stage) - over - 1)]}…", 1)
+
+
+def _metric(state: AnyState) -> str:
+    metric = "" if state.started is None else deciding_in(state.started, state.overrides).metric
+    return f"{metric}: " if metric else ""
 
 
 def _time(now: Now) -> str:

@@ -282,20 +282,23 @@ def ground_rules(config: RunConfig) -> str:
 
 
 def _candidates(config: RunConfig) -> str:
+    from skillopt_es.engine.programs import program_named
     from skillopt_es.gate.rules import KINDS
 
     evaluation = config.evaluation
     if not evaluation.use_gate:
         return "Every candidate is taken (evaluation.use_gate is false)"
     may_tie = KINDS[evaluation.gate_rule].takes_ties
+    first = program_named(config.train.program).words.before_the_gate
     if evaluation.compare_answers:
         by = f"what a judge prefers (compare_answers) and the {evaluation.gate_rule} rule (gate_rule)"
         how = "must not lose" if may_tie else "have to win"
-        return f"A candidate's answers {how} against the current skill's by {by}"
+        return f"{first}A candidate's answers {how} against the current skill's on validation tasks by {by}"
     metric = evaluation.gate_metric
     share = f", {evaluation.gate_mixed_weight:g} of it soft" if metric == "mixed" else ""
     how = "must not lose" if may_tie else "has to win"
-    return f"A candidate {how} by {metric} score{share} (gate_metric) and the {evaluation.gate_rule} rule (gate_rule)"
+    by = f"{metric} score{share} (gate_metric) and the {evaluation.gate_rule} rule (gate_rule)"
+    return f"{first}A candidate {how} on validation tasks by {by}"
 
 
 def _guidance(config: RunConfig) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -12,12 +13,18 @@ from skillopt_es.cli.terminal import field
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_lines
+from skillopt_es.presenting.claims import claim_words, tested
 from skillopt_es.presenting.documents import plain_score
 from skillopt_es.presenting.numbers import shown_value
-from skillopt_es.presenting.words import part_words
+from skillopt_es.presenting.words import metric_words, part_words
 from skillopt_es.projections.certificate import Certificate
+from skillopt_es.projections.deciding import Deciding
+from skillopt_es.projections.intervals import Judged
 from skillopt_es.projections.lines import stated_value
 from skillopt_es.projections.summary import Summary
+
+if TYPE_CHECKING:
+    from skillopt_es.runs.reading import Reading
 
 
 class Scored(Protocol):
@@ -52,10 +59,23 @@ def tests_by_name(tests: Iterable[Scored], **skills: str) -> dict[str, Scored]:
     return {name: known[skill] for name, skill in skills.items() if skill in known}
 
 
-def print_tests(tests: Mapping[str, Scored], *, left_out: bool) -> None:
-    """The hard scores in one line; or that the test was left out; or nothing."""
+def test_difference(reading: Reading, folder: Path, tests: Mapping[str, Scored]) -> Judged | None:
+    """The best skill against the first one, by the results of single test items; as the report judges it."""
+    if len({scored.skill for scored in tests.values()}) < 2:
+        return None
+    from skillopt_es.report.facts import facts_of
+    from skillopt_es.report.page import headlines_of
+
+    return tested(headlines_of(facts_of(reading, folder, "glance")))
+
+
+def print_tests(tests: Mapping[str, Scored], difference: Judged | None, *, left_out: bool) -> None:
+    """The hard scores in one line, and what they show; or that the test was left out; or nothing."""
     if tests:
-        field("test", ", ".join(f"{name} {_hard(scored.score)}" for name, scored in tests.items()))
+        scores = ", ".join(f"{name} {_hard(scored.score)}" for name, scored in tests.items())
+        field("test", f"{scores} (hard score)")
+        if difference is not None:
+            field("", f"best against initial: {claim_words(difference)}")
     elif left_out:
         field("test", "not made: the calls that were left do not pay for it; `eval` makes it")
 
@@ -73,30 +93,50 @@ def validation_words(summary: Summary) -> str:
     if baseline is None and summary.best.value is None:
         return "not measured yet"
     first = shown_value(baseline.value if baseline else None)
-    told = any(line.draw == 0 for line in summary.selections(summary.best.skill))
-    chosen = chosen_words(chosen=summary.best.skill != summary.initial and not told, tested=bool(summary.tests))
+    told = chosen_words(summary.deciding, chosen=summary.was_chosen(summary.best.skill), tested=bool(summary.tests))
     current = shown_value(summary.current.value)
     if summary.current.skill != summary.best.skill:
-        current += part_words(summary.over(summary.current.skill))
+        current += held_words(summary, summary.current.skill)
     over = part_words(summary.over(summary.initial))
-    return f"initial {first}{over}, current {current}, best {_best_words(summary)}{chosen}"
+    scores = f"initial {first}{over}, current {current}, best {_best_words(summary)}"
+    return f"{metric_words(summary.deciding)}: {scores}{noted(told)}"
+
+
+def held_words(summary: Summary, skill: str) -> str:
+    """Over how many items a skill's validation score is, and whether these chose it; empty where it is over all."""
+    return part_words(summary.over(skill), chosen=summary.was_chosen(skill))
 
 
 def _best_words(summary: Summary) -> str:
     """The best skill's value, over how many items, and what it was before the skill met more of them."""
-    value, over = shown_value(summary.best.value), part_words(summary.over(summary.best.skill))
-    fewer = summary.before_all(summary.best.skill)
-    if not fewer or shown_value(stated_value(fewer)) == value:
-        return f"{value}{over}"
-    now = over or f" over all {summary.validation} items"
-    return f"{value}{now}, before that {shown_value(stated_value(fewer))} over {fewer[0].score.measured}"
+    best = summary.best.skill
+    value, over = shown_value(summary.best.value), held_words(summary, best)
+    fewer = summary.before_all(best)
+    if fewer and shown_value(stated_value(fewer)) != value:
+        now = over or all_words(summary.validation)
+        return f"{value}{now}, before that {shown_value(stated_value(fewer))} over {fewer[0].score.measured}"
+    first = summary.over(summary.initial)
+    return f"{value}{over or (all_words(summary.validation) if first is not None else '')}"
 
 
-def chosen_words(*, chosen: bool, tested: bool) -> str:
+def all_words(items: int) -> str:
+    """That a score is over all items, where another beside it is not."""
+    return f" over all {items} items"
+
+
+def chosen_words(deciding: Deciding, *, chosen: bool, tested: bool) -> str:
     """What a score on validation does not say, where it is the one that its text was chosen by."""
     if not chosen:
         return ""
-    return " (chosen by this score; the test tells more)" if tested else " (chosen by this score, which flatters it)"
+    if deciding.by_judge:
+        return "chosen by a judge, not by this score"
+    return "chosen by this score; the test tells more" if tested else "chosen by this score, which flatters it"
+
+
+def noted(*notes: str) -> str:
+    """What is to be said behind a score; empty where that is nothing."""
+    said = "; ".join(filter(None, notes))
+    return f" ({said})" if said else ""
 
 
 def print_certificate(found: Certificate) -> None:

@@ -16,6 +16,7 @@ from skillopt_es.cli.score_tables import (
     print_certificate,
     print_test_types,
     print_tests,
+    test_difference,
     tests_by_name,
     tests_json,
     validation_words,
@@ -24,23 +25,25 @@ from skillopt_es.cli.score_tables import (
 from skillopt_es.cli.summary import limit_option, steps_after
 from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import planned_steps
+from skillopt_es.engine.programs import planned_steps, program_named
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_json
-from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
+from skillopt_es.presenting.documents import plain, plain_fields, plain_judged, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import (
     is_sealed,
     items_words,
     looks_words,
+    metric_words,
     progress_cell,
     progress_words,
     skill_named,
     status_words,
 )
 from skillopt_es.programs.harvesting import HARVEST
+from skillopt_es.projections.intervals import Judged
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Holder, Summary
 from skillopt_es.runs.folders import dir_option
@@ -81,11 +84,12 @@ def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
         found = detailed(reading, folder)
+        difference = test_difference(reading, folder, _tests(found.overview.summary))
         null = _null(folder) if found.drawn_again and reading.problem is None else None
         if as_json:
-            print_json({**status_json(found, null), "problem": plain(reading.problem)})
+            print_json({**status_json(found, null, difference), "problem": plain(reading.problem)})
         else:
-            print_status(found, directory, null)
+            print_status(found, directory, null, difference)
         return as_found(reading)
 
 
@@ -98,6 +102,10 @@ def _null(folder: Path) -> tuple[Null, Flips] | None:
 
 _STEP_HEADERS = ("step", "epoch", "train", "edits", "notes", "current", "candidate", "verdict", "best")
 _EDITS = "edits: proposed/merged/chosen/applied"
+_TRAIN = (
+    "train: hard score of the tasks drawn for the step; where only tasks that fail are drawn, it may fall while the "
+    "skill gets better"
+)
 
 
 def print_runs(found: Sequence[Overview | Unreadable]) -> None:
@@ -110,17 +118,24 @@ def print_runs(found: Sequence[Overview | Unreadable]) -> None:
         "step",
         "current",
         "best",
+        "metric",
         "over",
         "test",
         "calls",
         "cost",
         "last written (UTC)",
     )
+    metrics = sorted({each.summary.deciding.metric for each in shown if not each.summary.is_evaluation} - {""})
+    if len(metrics) < 2:
+        headers, *rows = _without("metric", headers, rows)
     if not any(each.currency for each in shown):
         headers, *rows = _without("cost", headers, rows)
     if not any(each.summary.over(each.summary.best.skill) for each in shown):
         headers, *rows = _without("over", headers, rows)
     print_table(headers, rows, right=range(2, len(headers) - 1), verdicts=(1,))
+    if len(metrics) == 1:
+        tell_apart = f"current and best: {metrics[0]} score on validation; test: hard score of the best"
+        print_hanging(tell_apart, hang=2, tone="faint")
     for each in found:
         why = each.why if isinstance(each, Unreadable) else each.problem or _paused(each)
         if why:
@@ -140,7 +155,7 @@ def _paused(each: Overview) -> str:
 
 def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     if isinstance(each, Unreadable):
-        return (each.folder.name, "unreadable", "-", "-", "-", "", *["-"] * 4)
+        return (each.folder.name, "unreadable", "-", "-", "-", "-", "", *["-"] * 4)
     summary = each.summary
     tested = _tests(summary).get("best")
     over = summary.over(summary.best.skill)
@@ -150,7 +165,8 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
         "-" if summary.is_evaluation else progress_cell(summary),
         shown_value(summary.current.value),
         shown_value(summary.best.value),
-        items_words(over),
+        summary.deciding.metric or "-",
+        items_words(over, chosen=summary.was_chosen(summary.best.skill)),
         shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
         "-" if summary.imported is not None else f"{each.calls:,}",
         "-" if each.cost is None else f"{each.currency} {shown_amount(each.cost, least=not each.cost_is_whole)}",
@@ -174,6 +190,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "epochs": summary.epochs,
         "step": summary.step,
         "steps": planned_steps(summary),
+        "gate_metric": summary.deciding.metric or None,
         "current": _held(summary, summary.current),
         "best": _held(summary, summary.best),
         "events": each.events,
@@ -192,10 +209,11 @@ def overview_json(each: Overview | Unreadable) -> Json:
 
 def _held(summary: Summary, holder: Holder) -> Json:
     """A skill that holds a place, its value, and over which part of the validation items that is."""
-    return {**plain_fields(holder), "over_items": plain(summary.over(holder.skill))}
+    over, chosen = plain(summary.over(holder.skill)), summary.was_chosen(holder.skill)
+    return {**plain_fields(holder), "over_items": over, "chosen_on_these_items": chosen}
 
 
-def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, Json]:
+def status_json(found: Detailed, null: tuple[Null, Flips] | None, difference: Judged | None) -> dict[str, Json]:
     """One run as JSON, with its lines and evaluations."""
     summary = found.overview.summary
     lines: list[Json] = [
@@ -206,6 +224,7 @@ def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, J
         "resumed": summary.resumed,
         "usage": plain(found.spent),
         "tests": tests_json(_tests(summary)),
+        "test_difference": None if difference is None else plain_judged(difference),
         "null_accepts": None if null is None else null[0].itself,
         "null_accepts_most": None if null is None else null[0].itself_most,
         "churn_accepts": None if null is None else null[0].churn,
@@ -218,7 +237,7 @@ def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, J
     }
 
 
-def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | None) -> None:
+def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | None, difference: Judged | None) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
     if summary.is_evaluation:
@@ -237,7 +256,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
     field("progress", f"{progress_words(summary)}{stopped}{_resumed(summary)}")
     field("validation", validation_words(summary))
-    _print_honesty(found, null)
+    _print_honesty(found, null, difference)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
         used = f"{used} ({counted(found.spent.inherited, 'call')} came along from the parent)"
@@ -263,6 +282,8 @@ def _print_steps(summary: Summary) -> None:
     say()
     print_table(headers, rows, right=[each for each in range(len(headers)) if each != verdict], verdicts=(verdict,))
     say(Toned(_EDITS, "faint"))
+    print_hanging(f"current, candidate, best: {metric_words(summary.deciding)} on validation", hang=2, tone="faint")
+    print_hanging(_TRAIN, hang=2, tone="faint")
 
 
 def _print_changes(summary: Summary) -> None:
@@ -277,18 +298,25 @@ def _print_changes(summary: Summary) -> None:
         field("erased", f"{counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
 
 
-def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
+def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None, difference: Judged | None) -> None:
     """The test scores, with how often the items were looked at, and what a verdict of the gate is worth."""
     summary = found.overview.summary
     if null is not None:
-        for label, line in zip(("gate", ""), _gate_words(*null), strict=False):
+        first = _tried_first(summary.program)
+        for label, line in zip(("gate", "", ""), [*_gate_words(*null), *([first] if first else [])], strict=False):
             field(label, line)
     changed = {} if summary.forked is None else {each.key: each.value for each in summary.forked.overrides}
     untested = found.started is not None and wants_test(found.started, changed) and summary.completed is not None
-    print_tests(_tests(summary), left_out=untested and summary.imported is None)
+    print_tests(_tests(summary), difference, left_out=untested and summary.imported is None)
     print_certificate(summary.certificate)
     if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
         field("seal", looks_words(summary.looks))
+
+
+def _tried_first(program: str) -> str:
+    """What an edit has to pass before the gate, which then is not all that decides."""
+    first = program_named(program).words.before_the_gate if program else ""
+    return f"{first.rstrip()} So this is not what decides here." if first else ""
 
 
 def _gate_words(null: Null, flips: Flips) -> Iterator[str]:

@@ -7,11 +7,14 @@ from pathlib import Path
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import (
     Scored,
+    all_words,
     chosen_words,
+    noted,
     print_certificate,
     print_test_types,
     print_tests,
     scored_json,
+    test_difference,
     tests_by_name,
     wants_test,
 )
@@ -21,14 +24,17 @@ from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score, SkillTree
 from skillopt_es.presenting.certificates import certificate_json
-from skillopt_es.presenting.documents import plain, plain_part_score
+from skillopt_es.presenting.documents import plain, plain_judged, plain_part_score
 from skillopt_es.presenting.numbers import shown_usage, shown_value
-from skillopt_es.presenting.words import part_words
+from skillopt_es.presenting.words import metric_words, part_words
 from skillopt_es.projections.certificate import certificate_of
+from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.intervals import Judged
 from skillopt_es.projections.lines import Part, part_of
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Spent, spent
+from skillopt_es.runs.reading import Reading
 from skillopt_es.runs.snapshot import counted_verdicts
 from skillopt_es.skill.frontmatter import is_name
 
@@ -41,10 +47,12 @@ def print_outcome(state: AnyState, folder: Path, *, as_json: bool) -> int:
     """Writes the best skill beside the log and prints the outcome; the exit code."""
     best = write_best(state, folder)
     used = spent(folder)
+    with Reading.of(folder) as reading:
+        difference = test_difference(reading, folder, _tests(state))
     if as_json:
-        print_json(_as_json(state, folder, best, used))
+        print_json(_as_json(state, folder, best, used, difference))
     else:
-        _print(state, folder, best, used)
+        _print(state, folder, best, used, difference)
     if state.paused is None:
         return 0
     _print_pause(state.paused, folder)
@@ -127,8 +135,9 @@ def _tests(state: AnyState) -> dict[str, Scored]:
     return tests_by_name(state.tests.values(), **{name: skill.hash for name, skill in named.items()})
 
 
-def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
+def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None) -> Json:
     assert state.best is not None
+    assert state.started is not None
     tests, baseline = _tests(state), _baseline(state)
     return {
         "run": folder.name,
@@ -140,6 +149,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
         "indecisive": state.counts.indecisive,
         "skipped": state.counts.skipped,
         "stopped": None if state.stopped is None else state.stopped.reason,
+        "gate_metric": deciding_in(state.started, state.overrides).metric or None,
         "baseline": None if baseline is None else plain_part_score(baseline, _over(state, baseline)),
         "best": {
             "file": str(best),
@@ -150,6 +160,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
             "chosen_by_value": _is_chosen(state),
         },
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
+        "test_difference": None if difference is None else plain_judged(difference),
         "certificate": certificate_json(certificate_of(state)),
         "usage": plain(used),
         "note": _nothing_learned(state) or None,
@@ -169,20 +180,14 @@ def _over(state: AnyState, score: Score | None) -> Part | None:
     return part_of(score, len(state.started.splits.val))
 
 
-def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
+def _print(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None) -> None:
     assert state.best is not None
     counts = state.counts
     field("run", f"{folder.name} ({state.status})")
     stopped = "" if state.stopped is None else f"; stopped by {state.stopped.reason} after step {state.stopped.step}"
     field("steps", f"{counted_verdicts(counts)}{stopped}")
-    baseline = _baseline(state)
-    before = shown_value(baseline.hard if baseline else None)
-    after = shown_value(state.best.score.hard if state.best.score else None)
-    before += part_words(_over(state, baseline))
-    after += part_words(_over(state, state.best.score))
-    known = f"{before} -> {after}{chosen_words(chosen=_is_chosen(state), tested=bool(state.tests))}"
-    field("validation", "not measured yet" if baseline is None and state.best.score is None else known)
-    print_tests(_tests(state), left_out=_untested(state))
+    field("validation", _validation(state))
+    print_tests(_tests(state), difference, left_out=_untested(state))
     print_certificate(certificate_of(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")
@@ -193,6 +198,25 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
         field("note", note)
     say()
     print_next(next_steps(state, folder))
+
+
+def _validation(state: AnyState) -> str:
+    """The first and the best skill by the score that decides, and over which items each one is."""
+    assert state.started is not None
+    assert state.best is not None
+    first = state.measured.get(state.started.skill.hash)
+    if first is None and state.best.score is None:
+        return "not measured yet"
+    items, chosen = len(state.started.splits.val), _is_chosen(state)
+    fewer, over = _over(state, _baseline(state)), _over(state, state.best.score)
+    before, after = part_words(fewer), part_words(over, chosen=chosen)
+    unlike = fewer != over
+    if unlike:
+        before, after = before or all_words(items), after or all_words(items)
+    deciding = deciding_in(state.started, state.overrides)
+    values = f"{shown_value(first.value if first else None)}{before} -> {shown_value(state.best.value)}{after}"
+    told = chosen_words(deciding, chosen=chosen, tested=bool(state.tests))
+    return f"{metric_words(deciding)}: {values}{noted('not the same items' if unlike else '', told)}"
 
 
 def _untested(state: AnyState) -> bool:

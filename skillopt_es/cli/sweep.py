@@ -317,8 +317,8 @@ def _print_notes(table: Table) -> None:
     if sum(each.score is not None for each in table.rows) > 1:
         print_hanging(
             "± is how far the true mean may lie away, with 95 % confidence. “behind” is paired: over the seeds that "
-            "both have completed. p is that of a paired t test, corrected for the number of settings (Holm); a "
-            "difference with p above 0.05 is within noise.",
+            "both have completed. p is that of a paired t test, corrected (Holm) for all pairs of settings, "
+            "because the leader was picked. A difference with p above 0.05 is within noise.",
             hang=2,
         )
     for each in table.rows:

@@ -137,7 +137,8 @@ class Words(Generic[S]):
 
     `position` is where it stands, `step` the number of the step under way, `where` what the line of progress begins
     with, `place` where an event happened that does not say so. `trying` says what rollouts are for, `asking` what each
-    type of job is called. `snapshot` is the program's part of a state as JSON, `remembered` as lines with a label each.
+    type of job is called, `before_the_gate` (a sentence) what an edit has to pass first. `snapshot` is the program's
+    part of a state as JSON, `remembered` as lines with a label each.
     """
 
     position: Callable[[RunState[S]], str] = _position
@@ -146,6 +147,7 @@ class Words(Generic[S]):
     place: Callable[[Event, RunState[S]], Place | None] = field(default=lambda event, state: None)
     trying: Callable[[Unit], str] = field(default=lambda unit: _TRYING.get(unit.purpose, "trying items"))
     asking: Mapping[type, str] = field(factory=dict)
+    before_the_gate: str = ""
     remembered: Callable[[RunState[S]], tuple[tuple[str, str], ...]] = field(default=lambda state: ())
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 

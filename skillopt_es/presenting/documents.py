@@ -32,7 +32,7 @@ from skillopt_es.events.strict import strict_converter
 from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Proposal, Score, Suggestion
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
-from skillopt_es.projections.intervals import Interval
+from skillopt_es.projections.intervals import Interval, Judged
 from skillopt_es.projections.item_results import Turned
 from skillopt_es.projections.lines import Part
 from skillopt_es.projections.seal import Looks
@@ -64,6 +64,23 @@ def plain_score(score: Score) -> dict[str, Json]:
 def plain_part_score(score: Score, part: Part | None) -> dict[str, Json]:
     """A score on validation, and over which part of the items it is; null where it is over all."""
     return {**plain_score(score), "over_items": plain(part)}
+
+
+def plain_judged(seen: Judged) -> dict[str, Json]:
+    """What a comparison by the same items shows: what turned, how probable that is by chance, and what can be said."""
+    pair = seen.pair
+    return {
+        "items": pair.items,
+        "won": list(pair.won),
+        "lost": list(pair.lost),
+        "probability": seen.probability,
+        "probability_by_type": seen.by_family,
+        "comparisons": seen.comparisons,
+        "types_that_could_turn": pair.kinds_that_could if pair.families else None,
+        "types_that_turned": pair.kinds_turned if pair.families else None,
+        "claim": seen.claim,
+        "within_noise": seen.within_noise,
+    }
 
 
 def plain_origin(forked: RunForked | None) -> Json:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from skillopt_es.audit.side_by_side import Side
 from skillopt_es.events.values import Score
-from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
+from skillopt_es.presenting.claims import claim_words
+from skillopt_es.presenting.numbers import change, shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
 from skillopt_es.presenting.words import items_words
+from skillopt_es.projections.intervals import Interval, Judged
 from skillopt_es.projections.usage import together
 
 
@@ -27,8 +31,31 @@ def column(each: Side) -> dict[str, str]:
     for name, score in scores_of(each).items():
         cells[f"{name} hard"] = shown_value(None if score is None else score.hard)
         cells[f"{name} soft"] = shown_value(None if score is None else score.soft)
-        cells[f"{name} over"] = items_words(each.over.get(name))
+        cells[f"{name} over"] = items_words(each.over.get(name), chosen=name == "best" and each.chosen)
     return cells | _used(each) | {"time": "-" if each.seconds is None else shown_seconds(each.seconds)}
+
+
+def against_words(seen: Judged | None) -> str:
+    """A run's best skill against the first run's, by the test items of both."""
+    if seen is None:
+        return "no test item was measured under both"
+    by = change((len(seen.pair.won) - len(seen.pair.lost)) / seen.pair.items)
+    return f"{by}, {claim_words(seen)}"
+
+
+def first_words(judgments: Sequence[Judged | None]) -> str:
+    """What the others are compared with, and for how many comparisons their chances are corrected."""
+    said = "The others are compared with the run that was named first."
+    most = max((each.comparisons for each in judgments if each is not None), default=1)
+    if most == 1:
+        return said
+    pairs = "all pairs, because the first leads: " if most > len(judgments) else ""
+    return f"{said} Each p is corrected (Holm) for {pairs}{most} comparisons."
+
+
+def interval_words(reach: Interval | None) -> str:
+    """From where to where; empty where there is no interval."""
+    return "" if reach is None else f"{reach.low:.3f} to {reach.high:.3f}"
 
 
 def _used(each: Side) -> dict[str, str]:

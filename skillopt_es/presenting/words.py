@@ -14,6 +14,7 @@ from skillopt_es.projections.seal import Looks
 from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
+    from skillopt_es.projections.deciding import Deciding
     from skillopt_es.projections.fates import Fate
     from skillopt_es.projections.lines import Part
     from skillopt_es.projections.summary import Summary
@@ -40,14 +41,19 @@ def progress_cell(summary: Summary) -> str:
     return f"{summary.step}" if steps is None else f"{summary.step}/{steps}"
 
 
-def part_words(part: Part | None) -> str:
+def part_words(part: Part | None, *, chosen: bool = False) -> str:
     """Over how many items a score is, to be said after it; empty where it is over all."""
-    return "" if part is None else f" over {items_words(part)}"
+    return "" if part is None else f" over {items_words(part, chosen=chosen)}"
 
 
-def items_words(part: Part | None) -> str:
-    """These items; empty where they are all."""
-    return "" if part is None else f"{part.measured} of {part.of} items"
+def items_words(part: Part | None, *, chosen: bool = False) -> str:
+    """These items, and whether the skill was `chosen` by its results on them; empty where they are all."""
+    return "" if part is None else f"{part.measured} of {part.of} items{', chosen on these' if chosen else ''}"
+
+
+def metric_words(deciding: Deciding) -> str:
+    """What a validation score is: a hard, soft or mixed score."""
+    return f"{deciding.metric} score" if deciding.metric else "score"
 
 
 def looks_words(looks: Looks) -> str:

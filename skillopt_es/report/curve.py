@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from skillopt_es.presenting.words import metric_words
 from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lineage import Lineage, Node
 from skillopt_es.projections.lines import StepLine
@@ -70,8 +71,9 @@ def curve_section(facts: Facts) -> Html | None:
             class_="curve",
         ),
         note(
-            "The shaded band is the 95 % interval of the first skill's score. Texts that came after it were chosen on "
-            "these items, so they have none here. Marks lead to the step they belong to."
+            f"Values: {metric_words(facts.summary.deciding)} on validation items. The shaded band is the 95 % interval "
+            "of the first skill's score. Texts that came after it were chosen on these items, so they have none here. "
+            "Marks lead to the step they belong to."
         ),
         name="curve",
     )

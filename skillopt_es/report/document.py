@@ -5,8 +5,8 @@ from __future__ import annotations
 from skillopt_es.audit.headlines import Accepted, Difference, Headline
 from skillopt_es.events.values import Json, Measured
 from skillopt_es.presenting.claims import said
-from skillopt_es.presenting.documents import plain
-from skillopt_es.projections.intervals import Paired
+from skillopt_es.presenting.documents import plain, plain_judged
+from skillopt_es.projections.intervals import Paired, judged
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.report.facts import Facts
@@ -70,31 +70,20 @@ def _difference(each: Difference) -> Json:
         "before": list(each.before.names),
         "after": list(each.after.names),
         "change": each.change,
-        **({"within_noise": None} if each.paired is None else _claim(each, each.paired)),
+        **({"claim": None, "within_noise": None} if each.paired is None else _claim(each, each.paired)),
     }
 
 
 def _claim(each: Difference, pair: Paired) -> dict[str, Json]:
     """What can be claimed of a difference: on the items that chose a text never that it is more than noise."""
-    claimed = _pair(pair)
-    if each.after.chosen and not pair.within_noise:
-        return {**claimed, "probability": None, "probability_by_type": None, "within_noise": None}
-    return claimed
+    found = plain_judged(judged(pair))
+    if each.after.chosen and not judged(pair).within_noise:
+        return {**found, "probability": None, "probability_by_type": None, "claim": None, "within_noise": None}
+    return found
 
 
 def _accepted(each: Accepted) -> Json:
-    return {"step": each.step, "epoch": each.epoch, **_pair(each.paired)}
-
-
-def _pair(pair: Paired) -> dict[str, Json]:
-    return {
-        "items": pair.items,
-        "won": list(pair.won),
-        "lost": list(pair.lost),
-        "probability": pair.probability,
-        "probability_by_type": pair.by_family,
-        "within_noise": pair.within_noise,
-    }
+    return {"step": each.step, "epoch": each.epoch, **plain_judged(judged(each.paired))}
 
 
 def _results(results: Results) -> dict[str, Json]:

@@ -10,6 +10,10 @@ from skillopt_es.presenting.words import listed
 from skillopt_es.projections.intervals import Interval, fewest_turned
 from skillopt_es.report.html import DASH, Html, count, el, note, number, prose, row, score, section, table
 
+_BY_TYPE = (
+    ". The test by type says whether tasks of other types would do the same; it needs at least "
+    f"{fewest_turned()} types that could turn"
+)
 _WIDTH, _HEIGHT, _EDGE = 180, 22, 6
 
 
@@ -48,7 +52,7 @@ def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str]
             "another kind. Texts that were chosen on validation items have none there. Differences are judged by the "
             "items that turned, in as many draws of both texts (exact sign test, which for passes and failures is "
             f"McNemar's; 5 %): at least {fewest_turned()} items have to turn, all the same way, before a difference is "
-            f"more than noise{', and those of at least as many types' if typed else ''}."
+            f"more than noise{_BY_TYPE if typed else ''}."
         ),
         name="scores",
     )

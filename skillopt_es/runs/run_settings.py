@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from skillopt_es.config.values import HOLDS_SECRETS, SECRET_KEY
-from skillopt_es.events.catalog import Recorded, RunForked, RunResumed, RunStarted, RunSteered
+from skillopt_es.events.catalog import Recorded, RunForked, RunResumed, RunStarted, RunSteered, names_of
 from skillopt_es.events.values import Json
 
 Settings = Mapping[str, Json]
 
 _ADDRESS = re.compile(r"(base_url|endpoint|url)$")
 _OURS_ALONE = re.compile(r"(agent_env|agent_command|exec_path|allow_hosts|managed_identity_client_id)$")
+
+
+SETTING_TYPES = names_of((RunStarted, RunForked, RunResumed, RunSteered))
+"""The events that say what was in force."""
 
 
 def settings_in(records: Iterable[Recorded]) -> Settings:

@@ -26,12 +26,9 @@ from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
-from skillopt_es.events.values import Purpose
 from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.documents import plain_event
-from skillopt_es.projections.item_results import item_results
 from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
-from skillopt_es.projections.summary import OVERVIEW, summarize
 from skillopt_es.report.document import document
 from skillopt_es.report.facts import Depth, Facts
 from skillopt_es.report.html import Child, el, note, prose
@@ -70,7 +67,6 @@ from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream, until_it_fails
 
 _PAGE = 200  # events of a page
-_TESTS: tuple[Purpose, ...] = ("test",)
 _CACHED = {"cache-control": "no-cache"}
 
 
@@ -343,20 +339,11 @@ def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
 def _compared(folder: Path) -> Compared:
     """What is compared of a run."""
     with Reading.of(folder, framed=True) as reading:
-        best = _best(reading)
-        tried = item_results(reading.results(_TESTS))
         return Compared(
             side=side(folder),
             settings=settings_in(reading.read(types=SESSIONS)),
             curve=evolve(spending_curve(reading), name=folder.name),
-            tested=tried.test.get(best, {}),
-            types=tried.types,
         )
-
-
-def _best(reading: Reading) -> str:
-    """The best skill's hash."""
-    return summarize(recorded.event for recorded in reading.read(types=OVERVIEW)).best.skill
 
 
 def _streamed(messages: Callable[[], AsyncIterator[str]]) -> Response:

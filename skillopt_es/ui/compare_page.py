@@ -8,16 +8,13 @@ from statistics import fmean
 
 from attrs import frozen
 
-from skillopt_es.audit.side_by_side import Side
+from skillopt_es.audit.side_by_side import Side, against_first
 from skillopt_es.audit.spending_curve import SpendingCurve
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
-from skillopt_es.presenting.claims import noise_words
-from skillopt_es.presenting.numbers import change
-from skillopt_es.presenting.sides import column
+from skillopt_es.presenting.sides import against_words, column, first_words, interval_words
 from skillopt_es.presenting.words import listed
-from skillopt_es.projections.intervals import paired, wilson
-from skillopt_es.projections.item_results import Results
+from skillopt_es.projections.intervals import Judged
 from skillopt_es.report.html import DASH, Child, Html, el, join, note, prose, row, score, section, table
 from skillopt_es.report.settings import shown
 from skillopt_es.runs.run_settings import Settings, shareable
@@ -30,13 +27,11 @@ _SEEDS = frozenset({"train.seed", "env.split_seed"})
 
 @frozen(kw_only=True)
 class Compared:
-    """One run: its outcome, its settings, its curve, and the results of its best skill on the test items."""
+    """One run: its outcome, its settings and its curve."""
 
     side: Side
     settings: Settings
     curve: SpendingCurve
-    tested: Results
-    types: Mapping[str, str]
 
     @property
     def name(self) -> str:
@@ -151,28 +146,31 @@ def _outcomes(found: Sequence[Compared]) -> Html:
 
 def _tests(found: Sequence[Compared]) -> Html:
     """Each run's best skill on the test items, and each further one against the first run's, by the items of both."""
-    first = found[0]
-    rows = [row(each.name, [*_score_cells(each), (_against(first, each), False)]) for each in found]
-    headers = [("best skill of", False), ("test", True), ("95 % interval", True), (f"against {first.name}", False)]
-    others = note("The others are set against the run that was named first.") if found[1:] else None
+    sides = [each.side for each in found]
+    typed = any(each.by_type is not None for each in sides)
+    judgments = against_first(sides)
+    rows = [
+        row(each.name, [*_score_cells(each, typed=typed), (said, False)])
+        for each, said in zip(sides, [DASH, *map(_against, judgments)], strict=True)
+    ]
+    headers = [
+        ("best skill of", False),
+        ("test", True),
+        ("95 % interval", True),
+        *([("by type", True)] if typed else []),
+        (f"against {sides[0].name}", False),
+    ]
+    others = note(first_words(judgments)) if judgments else None
     body = table("On test items, which chose none of them", headers, rows, kind="tests")
     return section("Which is best", body, others, name="pairs")
 
 
-def _score_cells(each: Compared) -> list[tuple[Child, bool]]:
-    tested = each.side.test_best
-    if tested is None or not tested.measured:
-        return [(DASH, True), (DASH, True)]
-    reach = wilson(tested.hard, tested.measured)
-    return [(score(tested.hard), True), (DASH if reach is None else f"{reach.low:.3f} to {reach.high:.3f}", True)]
+def _score_cells(each: Side, *, typed: bool) -> list[tuple[Child, bool]]:
+    tested = each.test_best
+    measured = score(tested.hard) if tested is not None and tested.measured else DASH
+    reaches = [each.interval, *([each.by_type] if typed else [])]
+    return [(measured, True), *((interval_words(reach) or DASH, True) for reach in reaches)]
 
 
-def _against(first: Compared, other: Compared) -> Child:
-    if other is first:
-        return DASH
-    pair = paired(first.tested, other.tested, other.types)
-    if pair is None:
-        return "no test item was measured under both"
-    turned = f"{len(pair.won)} won and {len(pair.lost)} lost of {counted(pair.items, 'item')}"
-    by = change((len(pair.won) - len(pair.lost)) / pair.items)
-    return prose(f"{by}, {turned}: {noise_words(pair)}")
+def _against(seen: Judged | None) -> Child:
+    return prose(against_words(seen))

@@ -13,7 +13,7 @@ from skillopt_es.events.catalog import Recorded
 from skillopt_es.presenting.claims import Answer, answer
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
-from skillopt_es.presenting.words import part_words, progress_words
+from skillopt_es.presenting.words import metric_words, part_words, progress_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
@@ -96,7 +96,9 @@ def _scores(facts: Facts) -> Iterator[Html]:
         yield tile("test, first → best", f"{score(first.hard)} → {score(best.hard)}", _reach(best))
     summary = facts.summary
     for name, held in (("current", summary.current), ("best", summary.best)):
-        yield tile(f"{name} on validation", score(held.value), part_words(summary.over(held.skill)).strip(), live=name)
+        over = part_words(summary.over(held.skill), chosen=summary.was_chosen(held.skill)).strip()
+        metric = f"{summary.deciding.metric} " if summary.deciding.metric else ""
+        yield tile(f"{name} on validation, {metric}score", score(held.value), over, live=name)
 
 
 def _reach(each: Headline) -> str:
@@ -205,7 +207,11 @@ def steps_part(facts: Facts) -> Html:
     left = len(lines) - len(shown)
     more = note(f"The first {left:,} are left out here; `skillopt-es status` has all of them.") if left else None
     body = table("Steps and ends of epochs, the newest first", headers, rows, kind="steps")
-    return part("steps-part", section("Steps", body, more, name="steps"))
+    said = note(
+        f"Current, candidate and best: {metric_words(facts.summary.deciding)} on validation. Train: hard score of the "
+        "tasks drawn for the step; where only tasks that fail are drawn, it may fall while the skill gets better."
+    )
+    return part("steps-part", section("Steps", body, said, more, name="steps"))
 
 
 def _step_row(facts: Facts, line: StepLine) -> Html:

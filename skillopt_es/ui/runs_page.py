@@ -12,6 +12,7 @@ from skillopt_es.presenting.numbers import shown_amount
 from skillopt_es.presenting.words import part_words, progress_cell
 from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lines import EvaluationLine
+from skillopt_es.projections.summary import Summary
 from skillopt_es.report.html import DASH, Html, count, el, join, note, row, score, table
 from skillopt_es.runs.folders import writer_words
 from skillopt_es.runs.overview import Overview, Unreadable
@@ -178,7 +179,7 @@ def _row(each: Overview | Unreadable) -> Html:
         (_where_it_stands(each), False),
         (_tests(each, tested), True),
         (_interval(interval), True),
-        (f"{score(summary.best.value)}{part_words(summary.over(summary.best.skill))}", True),
+        (_best(summary), True),
         (spark, False),
         (step, True),
         (DASH if summary.imported is not None else count(each.calls), True),
@@ -189,6 +190,13 @@ def _row(each: Overview | Unreadable) -> Html:
         (each.written[:16].replace("T", " "), False),
     ]
     return row(name, cells)
+
+
+def _best(summary: Summary) -> str:
+    """The best skill's value on validation, by which score, and over how many items."""
+    over = part_words(summary.over(summary.best.skill), chosen=summary.was_chosen(summary.best.skill))
+    metric = f" {summary.deciding.metric}" if summary.deciding.metric and summary.best.value is not None else ""
+    return f"{score(summary.best.value)}{metric}{over}"
 
 
 def _tests(each: Overview, tested: EvaluationLine | None) -> str:

@@ -9,8 +9,8 @@ from attrs import evolve
 from skillopt_es.audit.headlines import headlines
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.values import Measured, Outcome, Score
-from skillopt_es.presenting.claims import said
-from skillopt_es.projections.intervals import Paired
+from skillopt_es.presenting.claims import answer, said
+from skillopt_es.projections.intervals import Paired, judged
 from skillopt_es.projections.item_results import ItemResults
 from skillopt_es.projections.lineage import Lineage
 from skillopt_es.projections.summary import Holder, Summary
@@ -53,7 +53,7 @@ def test_a_difference_that_chance_explains_is_within_noise() -> None:
     found = headlines(SUMMARY, [scored("old", 0, 12), scored("new", 5, 12)], results, {}, NONE)
     [difference] = found.differences
     assert difference.paired is not None
-    assert difference.paired.within_noise
+    assert judged(difference.paired).within_noise
     assert [(each.names, each.items, each.grid) for each in found.scores] == [
         (("initial",), 12, 1 / 12), (("best", "current"), 12, 1 / 12)
     ]  # fmt: skip
@@ -116,13 +116,25 @@ def test_a_difference_is_told_by_type_where_items_have_types() -> None:
     types = {f"x{at}": "date" if at < 6 else f"t{at % 6}" for at in range(18)}
     results = results_of(types, old=[0] * 18, new=[1] * 6 + [0] * 12)
     found = headlines(SUMMARY, [scored("old", 0, 18), scored("new", 6, 18)], results, {}, NONE)
-    assert "within noise (p = 0.031 by item, p = 1 by type)" in "".join(_plain(said(found)))
+    better = "6 won and 0 lost of 18 items: better on these tasks, perhaps by one or two types"
+    assert f"{better} (p = 0.031 by item, p = 1 by type)." in "".join(_plain(said(found)))
+    asked = answer(found)
+    assert asked is not None
+    assert (asked.kind, asked.words) == ("better", "The best skill is better than the first one on these tasks.")
     few = {item: f"t{int(item[1:]) % 3}" for item in types}
     found = headlines(SUMMARY, [scored("old", 0, 18), scored("new", 6, 18)], evolve(results, types=few), {}, NONE)
     [difference] = found.differences
     assert difference.paired is not None
-    assert difference.paired.within_noise is None
-    assert "with 3 types of tasks it cannot be told" in "".join(_plain(said(found)))
+    assert judged(difference.paired).claim == "few_types"
+    few_types = (
+        "6 won and 0 lost of 18 items: better on tasks of these types (p = 0.031). Every type that could win did "
+        "(3 of 3); so few types cannot tell about other types."
+    )
+    assert few_types in "".join(_plain(said(found)))
+    asked = answer(found)
+    assert asked is not None
+    words = "The best skill is better than the first one on tasks of these types."
+    assert (asked.kind, asked.words) == ("better", words)
 
 
 def validated(skill: str, passed: Sequence[int], *, place: str, draw: int = 1, begun_at: str = "") -> SkillScored:
@@ -171,7 +183,7 @@ def test_a_told_draw_is_the_whole_of_what_is_told() -> None:
     found = headlines(SUMMARY, rows, results, {}, NONE)
     assert [(each.hard, each.draws) for each in found.scores] == [(0.25, (1, 1)), (0.25, (1, 1))]
     [difference] = found.differences
-    assert difference.paired == Paired(items=4, won=(), lost=())
+    assert difference.paired == Paired(items=4, won=(), lost=(), could_win=("x1", "x2", "x3"), could_lose=("x0",))
 
 
 def test_a_draw_that_was_begun_elsewhere_has_the_items_of_both_places() -> None:

@@ -1,39 +1,57 @@
-"""A run as a column beside others: the results of its steps, and what is no training run."""
+"""Runs beside each other: how often runs that are equal are told apart."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
-from support.scripted import NOON
-from support.tamper import cut_off
 
-from skillopt_es.audit.side_by_side import side
-from skillopt_es.errors import ConfigError
-from skillopt_es.events.writer import RunWriter
+from skillopt_es.audit.side_by_side import Side, against_first
+from skillopt_es.events.values import Measured, Score
+from skillopt_es.presenting.sides import first_words
+from skillopt_es.projections.intervals import LEVEL
 
-
-def test_every_step_is_counted_once(demo_run: Path) -> None:
-    """Accepted, rejected or skipped."""
-    found = side(demo_run)
-    assert (found.name, found.status, found.problem) == ("demo", "completed", None)
-    assert found.accepted + found.rejected + found.indecisive + found.skipped == found.step == found.steps
-    assert found.baseline is not None
-    assert found.best is not None
-    assert found.best.hard > found.baseline.hard
-    assert found.spent is not None
-    assert found.there is None
+RUNS, ITEMS, TRIALS = 8, 40, 200
 
 
-def test_a_run_that_goes_on_has_no_final_tests(demo_run: Path, tmp_path: Path) -> None:
-    """What is not there yet is no zero."""
-    found = side(cut_off(demo_run, tmp_path / "cut", 60))
-    assert (found.test_best, found.test_final) == (None, None)
-    assert found.step < found.steps
+def ended(name: str, passed: list[bool] | None) -> Side:
+    """A run whose best skill passed these test items."""
+    results = {f"x{at}": (Measured(float(each), float(each)),) for at, each in enumerate(passed or [])}
+    share = sum(passed) / len(passed) if passed else 0.0
+    score = None if passed is None else Score(hard=share, soft=share, measured=len(passed))
+    return Side(
+        name=name, folder=Path(name), status="completed", forked=None, metric="hard", step=1, steps=1, accepted=0,
+        rejected=0, indecisive=0, skipped=0, unknown=0, baseline=None, best=None, value=None, over={}, chosen=False,
+        test_initial=None, test_best=score, test_final=None, spent=None, there=None, seconds=None, tested=results,
+    )  # fmt: skip
 
 
-def test_what_never_began_cannot_be_compared(tmp_path: Path) -> None:
-    """It says so by name."""
-    RunWriter.create(tmp_path / "empty", run_id="e", name="empty", now=lambda: NOON).close()
-    with pytest.raises(ConfigError, match="empty stopped before it began"):
-        side(tmp_path / "empty")
+@pytest.mark.parametrize("leader_first", [False, True], ids=["as named", "the best first"])
+def test_equal_runs_are_seldom_told_apart(leader_first: bool) -> None:
+    """Eight runs whose best skills are equally good; without correction up to a third of the tables would be wrong."""
+    rng, wrong = random.Random(17), 0
+    for _ in range(TRIALS):
+        sides = [ended(f"r{at}", [rng.random() < 0.6 for _ in range(ITEMS)]) for at in range(RUNS)]
+        if leader_first:
+            sides.sort(key=lambda each: each.test_best.hard if each.test_best is not None else 0.0, reverse=True)
+        wrong += any(each is not None and not each.within_noise for each in against_first(sides))
+    assert wrong / TRIALS <= LEVEL
+
+
+def test_a_leader_that_is_named_first_stands_for_all_pairs() -> None:
+    """A run that is named first and does not lead was not picked for its score."""
+    good, bad = [True] * 20, [False] * 10 + [True] * 10
+    sides = {"good": ended("good", good), "bad": ended("bad", bad), "bad2": ended("bad2", bad)}
+    leading = against_first([sides["good"], sides["bad"], sides["bad2"]])
+    behind = against_first([sides["bad"], sides["good"], sides["bad2"]])
+    assert [each.comparisons for each in leading if each is not None] == [3, 3]
+    assert [each.comparisons for each in behind if each is not None] == [2, 2]
+    assert "all pairs, because the first leads: 3 comparisons" in first_words(leading)
+    assert "(Holm) for 2 comparisons" in first_words(behind)
+
+
+def test_runs_without_a_test_are_compared_by_nothing() -> None:
+    """Neither is better then."""
+    assert against_first([ended("a", None), ended("b", [True])]) == [None]
+    assert against_first([ended("a", [True])]) == []

@@ -146,7 +146,7 @@ def test_its_readme_s_commands_train_and_score(
         assert done.startswith(
             "skillopt-es run configs/searchqa/default.yaml --set train.train_size=0 --set env.limit=2"
         )
-        assert "A candidate has to win by hard score (gate_metric)" in done
+        assert "A candidate has to win on validation tasks by hard score (gate_metric)" in done
         assert "guidance at an epoch's end is taken without a test (slow_update_gate_with_selection: false)" in done
         skill = "--skill outputs/first/best_skill.md"
         scored = run("evaluate", f"{config} {skill} --split valid_unseen {where}", monkeypatch, capsys)

@@ -75,16 +75,22 @@ def test_programs_get_the_numbers(cli: Cli, run: Path) -> None:
     low, high = first["interval"]
     assert low < first["hard"] < high
     [test, validation] = document["differences"]
-    assert (test["split"], test["within_noise"], validation["split"]) == ("test", False, "validation")
+    assert (test["split"], test["claim"], test["within_noise"]) == ("test", "more", False)
+    assert (test["types_that_could_turn"], validation["split"]) == (10, "validation")
     assert len(test["won"]) - len(test["lost"]) == round(40 * test["change"])
     assert test["probability"] < test["probability_by_type"] < 0.05
-    assert (validation["probability"], validation["within_noise"]) == (None, None)  # these items chose it
+    assert (validation["probability"], validation["claim"], validation["within_noise"]) == (
+        None,
+        None,
+        None,
+    )  # these items chose it
     assert [each["interval"] is None for each in document["scores"]] == [False, False, False, True]
     accepted = document["accepted"]
     assert [row["epoch"] for row in accepted if row["step"] is None] == [2]
-    assert all(row["within_noise"] for row in accepted)  # each turned one or two types of tasks
-    assert any(row["probability"] < 0.05 for row in accepted)
-    assert "None of the 7 accepted texts won by more than noise, counted by type, against" in "".join(document["said"])
+    assert {row["claim"] for row in accepted} == {"noise", "one_or_two_types"}
+    assert all(row["within_noise"] == (row["probability"] > 0.05) for row in accepted)
+    noise = sum(row["within_noise"] for row in accepted)
+    assert f"Of 7 accepted texts, {noise} won by no more than noise (" in "".join(document["said"])
     assert len(document["steps"]) == 12
     assert sum(stage["calls"] for stage in document["by_stage"].values()) == document["usage"]["calls"]
     assert document["seconds"]["total"] >= sum(document["seconds"]["by_stage"].values()) > 0

@@ -15,6 +15,9 @@ from skillopt_es.projections.intervals import (
     draws,
     fewest_turned,
     hard_means,
+    holm,
+    judged,
+    judged_among,
     paired,
     sign_test,
     turned_together,
@@ -86,9 +89,9 @@ def test_the_sign_test_knows_no_direction(won: int, lost: int) -> None:
 def test_six_items_have_to_turn_before_it_is_more_than_noise() -> None:
     """Five of five would turn by chance alone once in sixteen."""
     assert fewest_turned() == 6
-    assert Paired(items=12, won=tuple("abcde"), lost=()).within_noise
-    assert not Paired(items=12, won=tuple("abcdef"), lost=()).within_noise
-    assert not Paired(items=5, won=tuple("abcde"), lost=()).resolvable
+    assert judged(Paired(items=12, won=tuple("abcde"), lost=())).claim == "noise"
+    assert judged(Paired(items=12, won=tuple("abcdef"), lost=())).claim == "more"
+    assert judged(Paired(items=5, won=tuple("abcde"), lost=())).claim == "few_items"
 
 
 def outcomes(**hard: float | Sequence[float]) -> dict[str, tuple[Measured, ...]]:
@@ -100,14 +103,18 @@ def outcomes(**hard: float | Sequence[float]) -> dict[str, tuple[Measured, ...]]
 def test_pairs_are_joined_by_item() -> None:
     """Whatever their order; what was measured under one text only is left out, and rounding turns nothing."""
     before = outcomes(a=0.0, b=1.0, c=1.0, d=0.1 + 0.2)
-    assert paired(before, outcomes(d=0.3, c=0.0, a=1.0, e=1.0)) == Paired(items=3, won=("a",), lost=("c",))
+    assert paired(before, outcomes(d=0.3, c=0.0, a=1.0, e=1.0)) == Paired(
+        items=3, won=("a",), lost=("c",), could_win=("d", "a"), could_lose=("d", "c")
+    )
     assert paired(outcomes(a=1.0), outcomes(b=1.0)) is None
 
 
 def test_of_each_item_as_many_draws_of_both_texts_count() -> None:
     """A mean of six is seldom 1, one draw often: that is no difference of texts."""
-    assert paired(outcomes(a=[1.0, 0.0, 1.0]), outcomes(a=1.0)) == Paired(items=1, won=(), lost=())
-    assert paired(outcomes(a=[0.0, 1.0]), outcomes(a=[1.0, 0.0, 0.0])) == Paired(items=1, won=(), lost=())
+    one = paired(outcomes(a=[1.0, 0.0, 1.0]), outcomes(a=1.0))
+    assert one == Paired(items=1, won=(), lost=(), could_lose=("a",))
+    two = paired(outcomes(a=[0.0, 1.0]), outcomes(a=[1.0, 0.0, 0.0]))
+    assert two == Paired(items=1, won=(), lost=(), could_win=("a",), could_lose=("a",))
 
 
 def test_unequal_draws_find_a_difference_in_no_more_nulls_than_they_may() -> None:
@@ -120,7 +127,7 @@ def test_unequal_draws_find_a_difference_in_no_more_nulls_than_they_may() -> Non
         )  # fmt: skip
         pair = paired(six, one)
         assert pair is not None
-        found += pair.within_noise is False
+        found += not judged(pair).within_noise
     assert found / trials <= 0.08
 
 
@@ -175,11 +182,44 @@ def test_families_of_one_item_each_are_judged_as_items(nets: list[int]) -> None:
 def test_items_that_turn_together_are_fewer_than_they_look() -> None:
     """Twelve items in three families against none."""
     families = {f"x{n}": f"f{n % 3}" for n in range(12)}
-    pair = Paired(items=12, won=tuple(families), lost=(), families=families)
+    pair = Paired(items=12, won=tuple(families), lost=(), could_win=tuple(families), families=families)
     assert pair.probability < 0.001
-    assert (pair.by_family, pair.within_noise) == (0.25, None)  # three families could never show more
+    assert (pair.by_family, judged(pair).claim) == (0.25, "few_types")  # three families could never show more
     assert turned_together([5, -5]) == 1
     assert turned_together([3, 3, 2, 2, 1, 1]) == pytest.approx(2 / 64)
+
+
+def test_only_types_that_could_turn_are_counted() -> None:
+    """Seven types, of which two pass from the start: five could win, and five can show nothing of other types."""
+    types = {f"x{n}": f"t{n % 7}" for n in range(15)}
+    before = {item: (Measured(hard, hard),) for item, kind in types.items() for hard in [float(kind in ("t5", "t6"))]}
+    pair = paired(before, dict.fromkeys(types, (Measured(1.0, 1.0),)), types)
+    assert pair is not None
+    assert (len(pair.won), pair.kinds_that_could, pair.kinds_turned) == (11, 5, 5)
+    assert judged(pair).claim == "few_types"
+    back = paired(dict.fromkeys(types, (Measured(1.0, 1.0),)), before, types)
+    assert back is not None
+    assert (back.kinds_that_could, back.kinds_turned, judged(back).claim) == (7, 5, "one_or_two_types")
+
+
+@given(st.dictionaries(st.integers(), st.floats(0, 1), max_size=9))
+def test_a_correction_makes_no_chance_smaller_and_keeps_their_order(chances: dict[int, float]) -> None:
+    """And multiplies the smallest by how many there are."""
+    found = holm(chances)
+    assert all(found[name] >= chance for name, chance in chances.items())
+    ordered = sorted(chances, key=lambda name: chances[name])
+    assert [found[name] for name in ordered] == sorted(found.values())
+    if ordered:
+        assert found[ordered[0]] == min(1.0, chances[ordered[0]] * len(chances))
+
+
+def test_with_more_comparisons_more_has_to_turn() -> None:
+    """Six of six items are more than noise alone, and not as one of seven comparisons."""
+    pair = Paired(items=12, won=tuple("abcdef"), lost=())
+    same = Paired(items=12, won=(), lost=())
+    found = judged_among({"a": pair, **{f"b{n}": same for n in range(6)}})
+    assert (judged(pair).claim, found["a"].claim) == ("more", "noise")
+    assert found["a"].probability == pytest.approx(7 * pair.probability)
 
 
 def test_a_family_is_a_type_that_is_not_everybodys() -> None:

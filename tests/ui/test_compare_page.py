@@ -48,6 +48,11 @@ def test_best_skills_are_compared_item_by_item(three: Asking) -> None:
     assert "against one</th>" in text
     assert re.search(r"won and \d+ lost of \d+ items: (within|more than) noise", text)
     assert re.search(r">\d\.\d{3} to \d\.\d{3}<", text)
+    assert "corrected" not in text
+    all_three = three.get("/compare?run=one&run=other&run=again").text
+    assert re.search(
+        r"Each p is corrected \(Holm\) for (2|all pairs, because the first leads: 3) comparisons", all_three
+    )
 
 
 def test_a_run_that_cannot_be_read_is_said_and_left_out(three: Asking, tmp_path: Path) -> None:

@@ -299,6 +299,7 @@ SEARCH: Program[Search] = Program(
         where=_where,
         trying=_trying,
         asking={SearchJob: "ask for edits"},
+        before_the_gate="An edit has to win on training tasks first. ",
         remembered=_remembered,
         snapshot=_snapshot,
     ),
