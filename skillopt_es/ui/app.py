@@ -157,11 +157,13 @@ class Pages:
         """A page for an error that no code expects. Starlette raises it again: the terminal shows where it arose."""
         run = request.path_params.get("run", "")
         back = el("p", link(f"Back to {run}", "run", run) if run else None, link("All runs"), class_="links")
+        refused = "The system refused: check the disk and the permissions."
+        cause = refused if isinstance(error, OSError) else "This is a bug in skillopt-es."
         main = (
             el("h1", "This page could not be made"),
             problem(f"{type(error).__name__}: {error}"),
-            note("This is a bug in skillopt-es. The terminal of `skillopt-es ui` shows where it arose."),
-            note(f"The other pages of {run} do not depend on this one.") if run else None,
+            note(f"{cause} The terminal of `skillopt-es ui` shows where it arose."),
+            note("The other pages of this run may still work.") if run else None,
             back,
         )
         return page("Error", *main, visit=self.site.visit(), run=run, status=500)

@@ -182,7 +182,7 @@ def _way_in(headers: Headers, wrong: str = "") -> Response:
         el("h1", "You are not signed in"),
         problem(wrong) if wrong else None,
         el("p", prose(_ADDRESS)),
-        note("Each start of the command makes another token, and the one before is worth nothing from then on."),
+        note("Each start of the command makes a new token. The old one stops working."),
         note(_HEADER),
     )
     answer = page("Not signed in", *main, visit=None, status=401)
@@ -190,8 +190,8 @@ def _way_in(headers: Headers, wrong: str = "") -> Response:
     return answer
 
 
-_ADDRESS = "Open the address that `skillopt-es ui` has printed in its terminal: it holds the token of this session."
-_HEADER = "A script sends the header `Authorization: Bearer TOKEN`, with what follows `token=` in that address."
+_ADDRESS = "Open the address that `skillopt-es ui` printed in its terminal. It contains the token of this session."
+_HEADER = "A script sends the header `Authorization: Bearer TOKEN`. The token is what follows `token=` in that address."
 
 
 def _is_own(headers: Headers) -> bool:

@@ -93,7 +93,7 @@ def _is_named(key: str, message: str) -> bool:
 
 def _not_started(wrong: SkillOptError, marked: Sequence[str]) -> Html:
     """Why the form did not start a run, with a way to each field that the error names."""
-    fields = [el("a", key, href=f"#field-{key}") for key in marked]
+    fields = [el("a", f"Go to {key}", href=f"#field-{key}") for key in marked]
     hint = prose(wrong.hint) if wrong.hint else None
     return problem(prose(wrong.message), *([hint] if hint else []), *fields)
 

@@ -3,7 +3,7 @@
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
-const SIGNED_OUT = "signed out: open the address that skillopt-es ui has printed";
+const SIGNED_OUT = "signed out: open the address that skillopt-es ui printed";
 const WAIT = 300; // milliseconds in which several reasons for a fresh look become one
 
 function say(words, kind) {

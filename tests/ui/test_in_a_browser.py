@@ -7,11 +7,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asking import serving
+
+from skillopt_es.ui import app
+from skillopt_es.ui.stream import message
 
 sync = pytest.importorskip("playwright.sync_api", reason="needs playwright (the extra `dev`)")
 pytest.importorskip("uvicorn", reason="the page needs the extra `ui`")
@@ -248,6 +255,71 @@ def test_everything_is_reached_by_keyboard(tab: Any, address: str) -> None:
         stops.add(stop)
         assert outline != "none", stop
     assert len(stops) > 15
+
+
+def test_a_mistake_stays_in_the_form_when_it_is_started(chromium: Any, address: str, project: Path) -> None:
+    """Before its check has come, too; the error leads to its field, and what was filled in stays."""
+    tab = chromium.new_context().new_page()
+    tab.goto(address)
+    tab.goto(f"{home(address)}/start")
+    tab.fill('input[name="train.seed"]', "4711")
+    tab.fill('input[name="train.num_epochs"]', "zero")
+    tab.fill("input[name=name]", "never")
+    with tab.expect_navigation():
+        tab.click("button.main")
+    sync.expect(tab.locator("main > .problem")).to_contain_text("must be a whole number")
+    sync.expect(tab.locator('input[name="train.seed"]')).to_have_value("4711")
+    tab.click("main > .problem a")
+    sync.expect(tab.locator('input[name="train.num_epochs"]')).to_be_in_viewport()
+    tab.context.close()
+    assert not (project / "runs" / "never").exists()
+
+
+def test_a_link_of_another_site_opens_with_one_click(chromium: Any, address: str, tmp_path: Path) -> None:
+    """A browser keeps a strict cookie back at first: the page asks once more. One without it is not asked for again."""
+    (tmp_path / "index.html").write_text(
+        f'<a id="in" href="{address}">in</a> <a id="run" href="{home(address)}/run/demo">run</a>'
+    )
+    served = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), served) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        site = f"http://localhost:{other.server_port}/"
+        context = chromium.new_context()
+
+        def followed(link: str) -> Any:
+            """A tab that has come from the other site."""
+            page = context.new_page()
+            page.goto(site)
+            page.click(link)
+            return page.locator("h1")
+
+        sync.expect(followed("#run")).to_have_text("You are not signed in")
+        sync.expect(followed("#in")).to_have_text("Runs")
+        assert "token" not in context.pages[-1].url
+        sync.expect(followed("#run")).to_contain_text("demo")
+        context.close()
+        other.shutdown()
+
+
+def test_a_page_that_cannot_be_kept_fresh_says_why(
+    chromium: Any, demo_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the stream, and a session that is over."""
+
+    async def failing(*_: object) -> AsyncIterator[str]:
+        yield message("state", {"written": False})
+        raise RuntimeError("no such disk")
+
+    monkeypatch.setattr(app, "run_stream", failing)
+    with serving(demo_run.parent) as rules:
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(rules.address)
+        page.goto(f"{home(rules.address)}/run/demo")
+        sync.expect(page.locator("#live")).to_contain_text("RuntimeError: no such disk", timeout=20_000)
+        context.clear_cookies()
+        sync.expect(page.locator("#live")).to_contain_text("signed out", timeout=20_000)
+        context.close()
 
 
 def test_without_a_script_every_page_reads(chromium: Any, address: str) -> None:

@@ -105,7 +105,7 @@ def test_whoever_is_not_signed_in_is_shown_the_way_in(asking: Asking) -> None:
     """In the frame of the page, whose style needs no token; a program gets a line of text."""
     answer = asking.get("/run/demo", signed_in=False, headers={"accept": "text/html,*/*"})
     assert '<header class="bar"' in answer.text
-    assert "<code>skillopt-es ui</code> has printed" in answer.text
+    assert "<code>skillopt-es ui</code> printed" in answer.text
     assert "Authorization: Bearer TOKEN" in answer.text
     assert "not the token" in asking.get("/?token=x", headers={"accept": "text/html"}).text
     assert asking.get("/run/demo", signed_in=False).headers["content-type"].startswith("text/plain")
