@@ -454,11 +454,20 @@ class CandidateGated(Event):
 
 @frozen(kw_only=True)
 class StepSkipped(Event):
-    """A step ended without a candidate; the last two reasons are all that an imported run says."""
+    """
+    A step ended without a candidate; the last two reasons are all that an imported run says.
+
+    Nothing to fix: no task failed that the optimizer could be asked about. Nothing asked: it was not time for a
+    question. Nothing proposed: the optimizer was asked, and gave no edit.
+    """
+
+    VERSION = 2
 
     step: int
     reason: Literal[
         "nothing_to_fix",
+        "nothing_asked",
+        "nothing_proposed",
         "no_usable_patch",
         "no_edit_chosen",
         "no_rewrite",

@@ -82,7 +82,28 @@ def _paused_by_key(payload: Payload) -> Payload:
     return {**payload, "key": str(payload["message"]).split()[0]} if payload["reason"] == "budget" else payload
 
 
+_NOTHING_ASKED = ("too few attempts", "there are no skills", "skills.manage")
+
+
+def _skipped_for_its_reason(payload: Payload) -> Payload:
+    """One reason stood for all steps without a proposal; the detail told whether anything was asked and proposed."""
+    detail = str(payload.get("detail", "")).partition(";")[0]
+    if payload["reason"] != "nothing_to_fix":
+        return payload
+    if detail.startswith(_NOTHING_ASKED):
+        return {**payload, "reason": "nothing_asked"}
+    if "proposed" not in detail:
+        return payload
+    said = {} if detail == "nothing was proposed" else {"detail": payload["detail"]}
+    return {
+        **{name: value for name, value in payload.items() if name != "detail"},
+        **said,
+        "reason": "nothing_proposed",
+    }
+
+
 UPCASTS: Upcasts = {
+    ("StepSkipped", 1): _skipped_for_its_reason,
     ("RunStarted", 1): _with_program,
     ("RunPaused", 1): _paused_by_key,
     ("CandidateGated", 1): _gated_with_verdict,

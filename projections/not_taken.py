@@ -7,9 +7,9 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.catalog import Recorded, SlowUpdateApplied, SlowUpdateProposed
+from skillopt_es.events.catalog import PatchProposed, Recorded, SlowUpdateApplied, SlowUpdateProposed
 from skillopt_es.events.values import Draft, Edit, GateVerdict, Proposal
-from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
+from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder, Seen
 from skillopt_es.projections.fates import Reason, fates_of, note_fates, reason_of, values_of
 from skillopt_es.projections.state import proposals_in
 
@@ -32,7 +32,8 @@ class NotTaken:
 
     `ends` is how many ends it has: several where several merged edits go back to it. `assumed` where a merge on the
     way did not say which of its inputs it used: the proposal was matched by its wording. `earlier` is the step of an
-    earlier refusal and its reason, where an answer was left out for that.
+    earlier refusal and its reason, where an answer was left out for that. Of the `items` that its `patch` is about, the
+    `solved` ones were shown for comparison.
     """
 
     kind: Kind
@@ -45,7 +46,9 @@ class NotTaken:
     proposal: Proposal | None = None
     text: str = ""
     path: tuple[str, ...] = ()
+    patch: str = ""
     items: tuple[str, ...] = ()
+    solved: tuple[str, ...] = ()
     ends: int = 1
     assumed: bool = False
     earlier: str = ""
@@ -88,26 +91,28 @@ def of_step(chain: Chain) -> Iterator[NotTaken]:
         if event.result in ("unusable", "failed"):
             yield NotTaken(kind="reply", id=name, seq=made.seq, epoch=chain.epoch, step=chain.step,
                            reason="failed" if event.result == "failed" else "unusable", detail=event.note,
-                           items=event.items)  # fmt: skip
+                           patch=name, items=event.items)  # fmt: skip
         for proposal in proposals_in(event):
-            yield from _of_proposal(chain, proposal, made.seq, event.items)
+            yield from _of_proposal(chain, proposal, made)
     for fate in note_fates(chain):
         patch = chain.patches.get(fate.patch)
         if fate.reason in ("taken", "open") or patch is None:
             continue
         yield NotTaken(kind="note", id=fate.patch, seq=patch.seq, epoch=chain.epoch, step=chain.step,
-                       reason=fate.reason, detail=fate.detail, text=fate.note, items=patch.event.items)  # fmt: skip
+                       reason=fate.reason, detail=fate.detail, text=fate.note, patch=fate.patch,
+                       items=patch.event.items)  # fmt: skip
 
 
-def _of_proposal(chain: Chain, proposal: Proposal, seq: int, items: tuple[str, ...]) -> Iterator[NotTaken]:
+def _of_proposal(chain: Chain, proposal: Proposal, made: Seen[PatchProposed]) -> Iterator[NotTaken]:
     """A proposal with the end that came furthest, unless any of its ends is the skill or may become it."""
     fates = fates_of(chain, proposal.id)
     if any(fate.reason in ("taken", "open") for fate in fates):
         return
     furthest = min(fates, key=lambda fate: _FURTHEST.index(fate.reason))
-    yield NotTaken(kind=_kind(proposal), id=proposal.id, seq=seq, epoch=chain.epoch, step=chain.step,
+    yield NotTaken(kind=_kind(proposal), id=proposal.id, seq=made.seq, epoch=chain.epoch, step=chain.step,
                    reason=furthest.reason, detail=furthest.detail, proposal=proposal, path=furthest.path,
-                   items=items, ends=len(fates), assumed=furthest.assumed)  # fmt: skip
+                   patch=made.event.patch, items=made.event.items, ends=len(fates),
+                   assumed=furthest.assumed)  # fmt: skip
 
 
 def _kind(proposal: Proposal) -> Kind:

@@ -61,8 +61,18 @@ def test_the_decisions_of_a_golden_log_are_derived_again(copied: Path) -> None:
 @pytest.mark.parametrize(
     ("copied", "unmet"),
     [
-        ("0.1.0-search", {"skip:unchanged", "skip:too_large", "skip:untrusted_only"}),
-        ("0.1.0-skills", {"stop", "pause_for_parts", "skip:unchanged", "skip:too_large", "skip:untrusted_only"}),
+        ("0.1.0-search", {"skip:nothing_to_fix", "skip:unchanged", "skip:too_large", "skip:untrusted_only"}),
+        (
+            "0.1.0-skills",
+            {
+                "stop",
+                "pause_for_parts",
+                "skip:nothing_asked",
+                "skip:unchanged",
+                "skip:too_large",
+                "skip:untrusted_only",
+            },
+        ),
     ],
     indirect=["copied"],
 )

@@ -101,6 +101,7 @@ def chain_of(step: int, reading: Reading) -> Chain:
 
 
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
+    from skillopt_es.audit.comparisons import solved_in
     from skillopt_es.audit.tried import tried_in
     from skillopt_es.cli.explain_pages import step_page, verdict_words
     from skillopt_es.engine.programs import planned_steps
@@ -111,9 +112,11 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     chain = chain_of(target.step, reading)
     name, total = reading.run.name, planned_steps(summarize(each.event for each in reading.read(types=OVERVIEW)))
     tried = tried_in(chain, reading)
+    solved = solved_in(() if chain.groups is None else chain.groups.event.groups, reading)
     if as_json:
         also = {"triggers": plain(tried.triggers), "parts": plain(tried.parts), "effect_errors": plain(tried.errors)}
         also |= {"refused_earlier": plain(tried.earlier)}
+        also |= {"solved_for_comparison": {name: [*sorted(items)] for name, items in solved.items()}}
         print_json({"run": name, "problem": plain(reading.problem), **step_json(chain), **also})
         return
     about = f"{target.about} is of " if target.about else ""
@@ -123,7 +126,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     if target.about in chain.proposals:
         for fate in fates_of(chain, target.about):
             click.echo(f"{target.about}: {fate_words(fate)}")
-    print_page(step_page(chain, tried))
+    print_page(step_page(chain, tried, solved))
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from skillopt_es.presenting.words import (
     names,
     proposal_words,
     short,
-    source_words,
+    shown_words,
     unsaid_words,
 )
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
@@ -57,12 +57,12 @@ _EPOCH_TEXTS: Mapping[type[Event], str] = {
 }
 
 
-def step_page(chain: Chain, tried: Tried) -> Iterator[str]:
-    """A step for people, in the order in which one thing led to the next."""
+def step_page(chain: Chain, tried: Tried, solved: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """A step for people, in the order in which one thing led to the next; `solved` has the tasks shown as such."""
     if chain.unsaid:
         yield unsaid_words(len(chain.unsaid))
     yield from _certificate(chain)
-    yield from _trajectories(chain)
+    yield from _trajectories(chain, solved)
     yield from _analysts(chain, tried.earlier)
     yield from _notes(chain)
     yield from _merges(chain)
@@ -87,15 +87,13 @@ def _certificate(chain: Chain) -> Iterator[str]:
     yield from (f"  {how}: {names(items)}" for how, items in turned if items)
 
 
-def _trajectories(chain: Chain) -> Iterator[str]:
+def _trajectories(chain: Chain, solved: Mapping[str, Collection[str]]) -> Iterator[str]:
     if chain.groups is None:
         return
     yield f"trajectories, grouped by event {chain.groups.seq}"
     groups = chain.groups.event.groups
     for group in groups[:_MOST]:
-        what = (
-            f"{source_words(group.kind, len(group.items))}: {names(group.items)}" if group.items else "the whole folder"
-        )
+        what = shown_words(group.kind, group.items, solved.get(group.id, ())) if group.items else "the whole folder"
         opened = f" (opened {', '.join(group.viewed)})" if group.viewed else ""
         yield f"  {group.id}  {what}{opened}"
     if len(groups) > _MOST:

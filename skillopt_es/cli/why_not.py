@@ -48,6 +48,7 @@ def why_not_command(
     skillopt-es why-not my-run --step 7 --last 500
     skillopt-es why-not my-run --item date-03
     """
+    from skillopt_es.audit.comparisons import with_comparisons
     from skillopt_es.audit.refused_again import with_earlier_refusals
     from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
     from skillopt_es.runs.folders import find_run
@@ -62,7 +63,8 @@ def why_not_command(
             from skillopt_es.cli.explain import chain_of
 
             chain_of(step, reading)  # says so when there is no such step
-        found = with_earlier_refusals(not_taken(reading.read(types=NOT_TAKEN_TYPES)), reading)
+        found = not_taken(reading.read(types=NOT_TAKEN_TYPES))
+        found = with_comparisons(with_earlier_refusals(found, reading), reading)
         rows = [row for row in found.rows if (step is None or row.step == step) and (item is None or item in row.items)]
         unsaid = [merge for number, merges in found.unsaid.items() if step in (None, number) for merge in merges]
         if as_json:
@@ -110,7 +112,10 @@ def _page(name: str, rows: list[NotTaken], unsaid: list[str], last: int) -> Iter
         if row.earlier:
             yield f"    refused in {short(row.earlier, 110)}"
         if row.items:
-            yield f"    from {names(row.items)}"
+            failed = [item for item in row.items if item not in row.solved]
+            yield f"    from {names(failed) or 'no failed task'}"
+        if row.solved:
+            yield f"    with {counted(len(row.solved), 'solved task')} for comparison: {names(row.solved)}"
 
 
 def _what(row: NotTaken) -> str:

@@ -30,7 +30,10 @@ from skillopt_es.skill.edits import apply_edits
 
 _ACTIONS: frozenset[str] = frozenset(get_args(GateAction)) - {"indecisive"}
 _SKIPS = ("skip_no_patches", "skip_no_rewrite")
-_OUR_SKIPS = ("nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged", "too_large", "untrusted_only")
+_OUR_SKIPS = (
+    *("nothing_to_fix", "nothing_asked", "nothing_proposed", "no_usable_patch", "no_edit_chosen"),
+    *("unchanged", "too_large", "untrusted_only"),
+)
 
 
 def import_step(build: Builder, step: OriginalStep, epoch: int, *, last: bool) -> None:

@@ -42,6 +42,8 @@ from skillopt_es.projections.state import proposals_in
 _TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
 _SKIPS = {
     "nothing_to_fix": "skip_no_patches",
+    "nothing_asked": "skip_no_patches",
+    "nothing_proposed": "skip_no_patches",
     "no_usable_patch": "skip_no_patches",
     "no_edit_chosen": "skip_no_rewrite",
     "no_rewrite": "skip_no_rewrite",

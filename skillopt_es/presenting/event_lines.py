@@ -170,7 +170,7 @@ def _score(score: Score) -> str:
 def _minibatches(event: MinibatchesPlanned) -> str:
     of = {kind: [group for group in event.groups if group.kind == kind] for kind in get_args(PatchSource)}
     items = {kind: sum(len(group.items) for group in groups) for kind, groups in of.items()}
-    asked = f"{counted(len(of['failure']), 'group')} of failures ({counted(items['failure'], 'item')}), "
+    asked = f"{counted(len(of['failure']), 'group')} about failures ({counted(items['failure'], 'item')}), "
     asked += f"{len(of['success'])} of successes"
     unasked = [source_words(kind, items[kind]) for kind in ("examples", "pruning") if of[kind]]
     told = [asked] if of["failure"] or of["success"] or not unasked else []
@@ -181,7 +181,7 @@ def _patch(event: PatchProposed) -> str:
     notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
     seen = f" from {counted(len(event.items), 'rollout')}" if event.items else ""
     if event.result == "nothing":
-        return f"{event.patch}: nothing to change{seen}"
+        return f"{event.patch}: nothing proposed{seen}"
     if event.result not in ("unusable", "failed"):
         return f"{event.patch}: {_proposed(event)}{notes}{seen}"
     return f"{event.patch}: {event.result}, {event.note}"

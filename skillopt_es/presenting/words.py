@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from skillopt_es.counting import counted
@@ -85,16 +85,25 @@ def names(items: Sequence[str], most: int = _MOST_NAMES) -> str:
 
 
 _SOURCES: Mapping[PatchSource, str] = {
-    "failure": "failure",
-    "success": "success",
+    "failure": "failed task",
+    "success": "solved task",
     "examples": "worked example",
     "pruning": "line-removal task",
 }
 
 
 def source_words(source: PatchSource, number: int) -> str:
-    """What proposals come from: 2 failures, 6 worked examples."""
+    """What proposals come from: 2 failed tasks, 6 worked examples."""
     return counted(number, _SOURCES[source])
+
+
+def shown_words(source: PatchSource, items: Sequence[str], solved: Collection[str] = ()) -> str:
+    """What the optimizer was shown: 3 failed tasks: a, b, c; 1 solved task for comparison: d."""
+    told = [item for item in items if item not in solved]
+    beside = [item for item in items if item in solved]
+    said = [f"{source_words(source, len(told))}: {names(told)}"] if told else []
+    said += [f"{counted(len(beside), 'solved task')} for comparison: {names(beside)}"] if beside else []
+    return "; ".join(said)
 
 
 def credit_words(credit: Credit) -> str:

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from attrs import field, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame, slots_behind
+from skillopt_es.audit.comparisons import solved_in
 from skillopt_es.audit.skill_table import TYPES as TABLE_TYPES
 from skillopt_es.audit.skill_table import SkillTable, skill_table
 from skillopt_es.events.catalog import (
@@ -87,6 +88,8 @@ class Facts:
     durations: Durations | None
     untrusted: Attempts
     folder: SkillTable | None = None
+    solved: Mapping[str, frozenset[str]] = field(factory=dict)
+    """By group of failures, the tasks that the optimizer saw solved, for comparison."""
 
     @property
     def settings(self) -> Mapping[str, Json]:
@@ -164,6 +167,8 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
     started = next((row.event for row in sessions if isinstance(row.event, RunStarted)), None)
     # Only such a run is read twice: what was opened has to be seen beside what was there then.
     of_folder = depth in _WRITTEN and started is not None and started.skill.is_folder
+    told = found.chains if found is not None else chains(story.of(CHAIN_TYPES)) if deep else {}
+    groups = [group for chain in told.values() if chain.groups is not None for group in chain.groups.event.groups]
     return Facts(
         name=reading.run.name,
         run_id=reading.run.run_id,
@@ -177,7 +182,7 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         started=started,
         sessions=tuple(_sessions(sessions)),
         tree=lineage(story.of(TYPES)),
-        chains=found.chains if found is not None else chains(story.of(CHAIN_TYPES)) if deep else {},
+        chains=told,
         ends=epoch_ends(story.of(END_TYPES)) if deep else {},
         skills=_skills(story.of(SKILL_TYPES)),
         scored=tuple(_scored(story.of(("SkillScored",)))),
@@ -189,6 +194,7 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         durations=times,
         untrusted=untrusted_attempts(untrusted),
         folder=skill_table(reading.read(types=TABLE_TYPES)) if of_folder else None,
+        solved=solved_in(groups, reading) if started is not None else {},
     )
 
 

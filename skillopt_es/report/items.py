@@ -11,7 +11,7 @@ from skillopt_es.counting import counted
 from skillopt_es.events.values import Measured, Outcome
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.projections.item_results import Results
-from skillopt_es.projections.lineage import Node
+from skillopt_es.projections.lineage import Kind, Node
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, fold, join, note, section, text
 
@@ -94,17 +94,19 @@ def _by_text(facts: Facts) -> Iterator[Column]:
 
 
 def _head(node: Node) -> str:
-    match node.kind:
-        case "initial":
-            return "0"
-        case "candidate":
-            return f"{node.step}"
+    return f"{_lead(node.kind)}{0 if node.kind == 'initial' else node.epoch if node.step is None else node.step}"
+
+
+def _lead(kind: Kind) -> str:
+    match kind:
+        case "initial" | "candidate":
+            return ""
         case "notes":
-            return f"n{node.step}"
+            return "n"
         case "guidance":
-            return f"e{node.epoch}"
+            return "e"
         case "struck":
-            return f"s{node.step}"
+            return "s"
         case unknown:
             assert_never(unknown)
 

@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from skillopt_es.audit.comparisons import with_comparisons
 from skillopt_es.audit.refused_again import with_earlier_refusals
 from skillopt_es.audit.regated import Regated
 from skillopt_es.audit.regating import regated
@@ -235,7 +236,9 @@ class Pages:
             refused = self.site.kept(
                 folder,
                 "refused",
-                lambda: with_earlier_refusals(not_taken(reading.read(types=NOT_TAKEN_TYPES)), reading),
+                lambda: with_comparisons(
+                    with_earlier_refusals(not_taken(reading.read(types=NOT_TAKEN_TYPES)), reading), reading
+                ),
             )
             rule: EvaluationConfig | None = None
             found: Regated | str | None = None

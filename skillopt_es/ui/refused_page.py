@@ -12,7 +12,7 @@ from skillopt_es.counting import counted
 from skillopt_es.events.values import GateRule
 from skillopt_es.presenting.words import proposal_words
 from skillopt_es.projections.not_taken import NotTaken, Refused
-from skillopt_es.report.html import DASH, Child, Html, badge, el, note, row, score, section, table
+from skillopt_es.report.html import DASH, Child, Html, badge, el, join, note, row, score, section, table
 from skillopt_es.ui.shell import choice, items_links, link, part
 
 _MOST = 400
@@ -120,4 +120,12 @@ def _row(run: str, each: NotTaken) -> Html:
     what = proposal_words(each.proposal) if each.proposal is not None else each.text or each.kind
     earlier = f"; refused in {each.earlier}" if each.earlier else ""
     why = el("span", el("b", each.reason.replace("_", " ")), f" {each.detail}{earlier}" if each.detail else "")
-    return row(where, [(why, False), (what, False), (items_links(run, each.items) if each.items else DASH, False)])
+    return row(where, [(why, False), (what, False), (_evidence(run, each), False)])
+
+
+def _evidence(run: str, each: NotTaken) -> Child:
+    """The tasks that it came from, those that were shown solved apart."""
+    failed = [item for item in each.items if item not in each.solved]
+    said = [items_links(run, failed)] if failed else []
+    said += [el("p", "solved, for comparison: ", items_links(run, each.solved))] if each.solved else []
+    return join(said) if said else DASH

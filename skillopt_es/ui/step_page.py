@@ -84,8 +84,13 @@ def _made(facts: Facts, chain: Chain, name: str, made: Seen[PatchProposed] | See
     head: list[Child] = [el("b", name.rpartition("/")[2])]
     if isinstance(event, PatchProposed):
         came = counted(len(proposals), "proposal") if proposals else event.result.replace("_", " ")
-        head.append(el("span", f"{came} from {source_words(event.kind, len(event.items))}"))
-        said.append(el("p", "Saw ", items_links(facts.name, event.items)))
+        solved = facts.solved.get(event.patch, frozenset())
+        told = [item for item in event.items if item not in solved]
+        head.append(el("span", f"{came} from {source_words(event.kind, len(told))}"))
+        said.append(el("p", "Saw ", items_links(facts.name, told)))
+        if solved:
+            beside = [item for item in event.items if item in solved]
+            said.append(el("p", "Saw solved, for comparison: ", items_links(facts.name, beside)))
         if event.note:
             said.append(note(event.note))
     else:

@@ -55,7 +55,7 @@ def test_a_step_says_how_it_ended(demo_run: Path) -> None:
         0.0,
         19,
     )
-    assert by_path["epoch 3/step 10"].attributes["skillopt.verdict"] == "nothing_to_fix"
+    assert by_path["epoch 3/step 10"].attributes["skillopt.verdict"] == "nothing_proposed"
     assert by_path["epoch 2"].attributes["skillopt.slow_update"] == "accept_new_best"
     assert by_path[""].attributes["skillopt.test.best"] == 0.975
 

@@ -66,8 +66,8 @@ def test_merges_that_do_not_say_are_counted() -> None:
 @pytest.mark.parametrize(
     ("source", "one", "many"),
     [
-        ("failure", "1 failure", "2 failures"),
-        ("success", "1 success", "2 successes"),
+        ("failure", "1 failed task", "2 failed tasks"),
+        ("success", "1 solved task", "2 solved tasks"),
         ("examples", "1 worked example", "2 worked examples"),
         ("pruning", "1 line-removal task", "2 line-removal tasks"),
     ],

@@ -254,7 +254,7 @@ def test_nothing_to_fix_and_nothing_usable_are_told_apart(tmp_path: Path) -> Non
     world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", moody))
     events = train(tmp_path, "train.num_epochs=1", world=world)
     skipped = [event for event in events if isinstance(event, StepSkipped)]
-    assert [event.reason for event in skipped] == ["nothing_to_fix", "no_usable_patch", "no_usable_patch"]
+    assert [event.reason for event in skipped] == ["nothing_proposed", "no_usable_patch", "no_usable_patch"]
     assert "the prompt is too long" in skipped[1].detail
     results = [(event.step, event.result) for event in events if isinstance(event, PatchProposed)]
     assert results == [

@@ -150,7 +150,9 @@ def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
         return Decide("build_candidate")
     # An answer that could not be read is no proof that there is nothing to fix.
     broken = any(patch.result in ("unusable", "failed") for patch in patches)
-    return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+    if broken:
+        return Decide("skip:no_usable_patch")
+    return Decide("skip:nothing_proposed" if patches else "skip:nothing_to_fix")
 
 
 def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:

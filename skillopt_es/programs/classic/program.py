@@ -66,6 +66,7 @@ from skillopt_es.skill.leaks import LeakGuard
 
 SkipReason = Literal[
     "nothing_to_fix",
+    "nothing_proposed",
     "no_usable_patch",
     "no_edit_chosen",
     "no_rewrite",
@@ -134,7 +135,8 @@ def _skip_step(reason: SkipReason, state: ClassicState, run: RunData) -> Event:
     reports = () if built is None else built.reports
     what = "no edit" if step.extended else "nothing"
     details: Mapping[SkipReason, str] = {
-        "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
+        "nothing_to_fix": "nothing to look at",
+        "nothing_proposed": f"{len(step.patches)} analysts proposed {what}",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
         "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
         "no_rewrite": step.rewritten.note if step.rewritten else "",

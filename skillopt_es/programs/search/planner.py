@@ -169,7 +169,9 @@ def _screen_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
         return Decide("plan_questions", reads_back=True)
     if not step.edits:
         broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
-        return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+        if broken:
+            return Decide("skip:no_usable_patch")
+        return Decide("skip:nothing_proposed" if step.patches else "skip:nothing_to_fix")
     return Decide("plan_questions" if groups_to_ask(state, run) else "screen")
 
 

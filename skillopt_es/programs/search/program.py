@@ -154,7 +154,8 @@ def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts
     notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note)
     reports = () if state.built is None else state.built.reports
     details = {
-        "nothing_to_fix": "nothing was proposed" if step.patches else "no task of the batch failed",
+        "nothing_to_fix": "no task of the batch failed",
+        "nothing_proposed": "",
         "no_usable_patch": notes,
         "no_edit_chosen": "" if step.ranked is None else f"screen: {step.ranked.reasoning}",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
@@ -164,7 +165,10 @@ def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts
     return events.StepSkipped(step=step.number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
 
 
-_SKIPS = ("nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged", "too_large", "untrusted_only")
+_SKIPS = (
+    *("nothing_to_fix", "nothing_proposed", "no_usable_patch", "no_edit_chosen"),
+    *("unchanged", "too_large", "untrusted_only"),
+)
 
 
 def _gate_candidate(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:

@@ -79,7 +79,9 @@ def _step_task(state: SkillsState, run: RunData, where: Where) -> Task:
         return Decide("pause_for_optimizer")
     if not program.edits:
         broken = any(result in ("unusable", "failed") for result in results)
-        return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+        if broken:
+            return Decide("skip:no_usable_patch")
+        return Decide("skip:nothing_proposed" if results else "skip:nothing_asked")
     return _gate_task(state, run, where) if state.built is not None and not _part_waits(state) else _build_task(state)
 
 

@@ -152,7 +152,8 @@ def _skip(reason: str, state: SkillsState, run: RunData, evidence: RecordedTexts
     reports = () if state.built is None else state.built.reports
     notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in program.patches.values() if patch.note)
     details = {
-        "nothing_to_fix": "nothing was proposed" if program.patches else _nothing_asked(state, run),
+        "nothing_asked": _nothing_asked(state, run),
+        "nothing_proposed": "",
         "no_usable_patch": notes,
         "unchanged": "; ".join(f"{report.edit}: {report.note or report.status}" for report in reports),
         "too_large": "" if state.built is None else over_cap(state, run),
@@ -167,7 +168,7 @@ def _nothing_asked(state: SkillsState, run: RunData) -> str:
     return "there are no skills to manage" if run.config.skills.manage else "skills.manage is off"
 
 
-_SKIPS = ("nothing_to_fix", "no_usable_patch", "unchanged", "too_large", "untrusted_only")
+_SKIPS = ("nothing_asked", "nothing_proposed", "no_usable_patch", "unchanged", "too_large", "untrusted_only")
 
 
 def _gate_candidate(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
