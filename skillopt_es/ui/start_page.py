@@ -88,7 +88,7 @@ def start_page(
 
 
 def _is_named(key: str, message: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", message) is not None
+    return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w|\.\w)", message) is not None
 
 
 def _not_started(wrong: SkillOptError, marked: Sequence[str]) -> Html:

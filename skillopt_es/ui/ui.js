@@ -222,9 +222,11 @@ for (const form of document.querySelectorAll("form[data-check]")) {
     const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("checked");
     if (mine !== asked || !fresh) return;
-    const wrong = fresh.querySelector(".problem")?.textContent ?? "";
+    const wrong = [...fresh.querySelectorAll(".problem p")].map((each) => each.textContent).join(" ");
     for (const field of form.elements) {
-      if (field.name.includes(".")) field.setAttribute("aria-invalid", String(wrong.includes(field.name)));
+      if (!field.name.includes(".")) continue;
+      const named = new RegExp(`(?<![\\w.])${field.name.replaceAll(".", "\\.")}(?!\\w|\\.\\w)`).test(wrong);
+      field.setAttribute("aria-invalid", String(named));
     }
     document.getElementById("checked").replaceChildren(...fresh.childNodes);
   }, 2 * WAIT);

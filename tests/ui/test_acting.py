@@ -18,8 +18,9 @@ from skillopt_es.runs.inbox import Inbox
 from skillopt_es.sessions.session import resume, start
 from skillopt_es.ui import acting, config_files, starting
 from skillopt_es.ui.acting import Acts
+from skillopt_es.ui.safety import Refused
 from skillopt_es.ui.site import Site
-from skillopt_es.ui.start_page import keys, settings_of
+from skillopt_es.ui.start_page import keys, settings_of, start_page
 from skillopt_es.ui.starting import Starter
 
 
@@ -175,6 +176,22 @@ def test_a_mistake_stays_in_the_form_with_its_error_at_the_top_and_at_its_field(
     assert answer.text.count("aria-invalid") == 1
     assert 'value="4711"' in answer.text
     assert not (there.directory / "mine").exists()
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ("train.seed is 'x', but must be a whole number", True),
+        ("--set: unknown key train.seed.", True),
+        ("train.seeds is not known", False),
+        ("my.train.seed is not known", False),
+        ("train.seed.x is not known", False),
+    ],
+)
+def test_only_the_field_that_an_error_names_is_marked(message: str, named: bool) -> None:
+    """Not one whose name is a part of another."""
+    main = start_page(["demo: demo"], "demo: demo", {}, {}, "token", Refused(message))
+    assert ('aria-invalid="true"' in "".join(filter(None, main))) is named
 
 
 def test_a_check_that_says_nothing_does_not_keep_a_run_from_starting(
