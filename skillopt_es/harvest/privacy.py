@@ -26,6 +26,8 @@ class Clean:
 
 @frozen
 class _Kind:
+    """What has a form: all that the pattern matches is taken out, or only its group `x`."""
+
     name: str
     pattern: re.Pattern[str]
     sure: Check = bool
@@ -71,48 +73,142 @@ def _is_long_address(text: str) -> bool:
 
 def _is_random(text: str) -> bool:
     """Letters of both cases and digits in one long word: no word of a language, and no path."""
-    return bool(re.search(r"[a-z]", text) and re.search(r"[A-Z]", text) and len(re.findall(r"\d", text)) >= 4)
+    if not (re.search(r"[a-z]", text) and re.search(r"[A-Z]", text)):
+        return False
+    return len(re.findall(r"\d", text)) >= 4 or _is_drawn(text)
+
+
+_WORDS = 0.4  # of its characters: a text drawn by chance has that much in such runs one time in twenty
+
+
+def _is_drawn(text: str) -> bool:
+    """Whether few of its characters are in runs of small letters; most of a name that is made of words are."""
+    runs = sum(map(len, re.findall(r"[a-z]{3,}", text)))
+    return any(each.isdigit() for each in text) and runs < _WORDS * len(text)
+
+
+def _is_mixed(text: str) -> bool:
+    """Letters and digits: a long number and a long word are none of it."""
+    return any(each.isdigit() for each in text) and any(each.isalpha() for each in text)
+
+
+_NO_PASSWORDS = frozenset(
+    """
+    wrong right correct incorrect invalid valid not too expired required empty missing the this that set unset
+    reset still never  being stored hashed encrypted weak strong secure insecure safe unsafe unknown known changed
+    old new your our my his her its  same different case longer shorter shown hidden sent asked needed stolen
+    leaked lost forgotten in on at of for to a an no  always only also now already compromised accepted rejected
+    checked validated optional blank falsch richtig nicht
+    """.split()  # noqa: SIM905 -- a list of words
+)
+
+
+def _is_password(text: str) -> bool:
+    """Whether what somebody says that a password is may be one."""
+    return text.strip(".,;:!?\"'").lower() not in _NO_PASSWORDS
 
 
 # In this order: what stands first may hold what comes later.
+_LABEL = (
+    r"(?:[\w-]*(?:passw(?:or)?d|passwor[dt]|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|token)"
+    r"|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|пароль|密码|パスワード"
+    r"|(?:api|access|subscription|account|storage|license|licence|signing|encryption|private|auth)"
+    r" (?:key|token|secret))"
+)
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_HOST = r"[\w-]+(?:[.．][\w-]+)+"
+_NAME = r"[^\s/\\:\"'<>]+"
 _KINDS = (
     _Kind(
-        "key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+        "key",
+        re.compile(
+            r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            re.DOTALL,
+        ),
     ),
+    # Addresses that are keys.
     _Kind("key", re.compile(r"(?<=://)[^\s/:@]+:[^\s/@]+(?=@)")),
+    _Kind(
+        "key",
+        re.compile(
+            r"https://(?:hooks\.slack\.com/\w+/|(?:\w+\.)?discord(?:app)?\.com/api/(?:v\d+/)?webhooks/"
+            r"|[\w.-]+\.webhook\.office\.com/)[\w@/+%.-]{8,}"
+        ),
+    ),
+    _Kind("key", re.compile(r"(?i)(?<=[?&])(?:sig|x-amz-signature|x-goog-signature)=[\w%+/=-]{20,}")),
+    # Keys that say by their first letters whose they are.
     _Kind("key", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")),
     _Kind(
         "key",
         re.compile(
-            r"\b(?:sk-[\w-]{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abps]-[\w-]{10,}"
-            r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}|pypi-[\w-]{30,}|[prs]k_(?:live|test)_\w{16,}"
-            r"|SG\.[\w-]{16,}\.[\w-]{16,})"
+            r"\b(?:sk-[\w-]{16,}|gh[oprsu]_\w{20,}|github_pat_\w{20,}|gl(?:pat|rt|dt|ptt|cbt|ft)-[\w-]{16,}"
+            r"|xox[abeprs](?:\.xox[bp])?-[\w-]{10,}|xapp-[\w-]{10,}"
+            r"|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}"
+            r"|hf_\w{20,}|npm_\w{30,}|pypi-[\w-]{30,}|[prs]k_(?:live|test)_\w{16,}|whsec_[\w+/=]{20,}"
+            r"|SG\.[\w-]{16,}\.[\w-]{16,}|do[opr]_v1_[0-9a-f]{32,}|hv[sbr]\.[\w-]{20,}|dapi[0-9a-f]{32}(?:-\d)?"
+            r"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{16,}|key-[0-9a-f]{32}|dckr_[po]at_[\w-]{20,}"
+            r"|\w{10,}\.atlasv1\.[\w-]{20,}|AGE-SECRET-KEY-1[0-9A-Z]{20,}|AT[AC]TT3[\w-]{20,}(?:=[0-9A-Fa-f]{8})?"
+            r"|[MNO][\w-]{22,27}\.[\w-]{6,7}\.[\w-]{27,45}|\d{8,10}:[A-Za-z0-9_-]{35}(?![\w-])"
+            r"|gsk_\w{20,}|xai-\w{20,}|r8_\w{20,}|nvapi-[\w-]{20,}|pplx-\w{20,}|sbp_[0-9a-f]{32,}|lin_api_\w{20,}"
+            r"|ntn_\w{20,}|figd_[\w-]{20,}|glsa_\w{20,}|NRAK-\w{20,}|PMAK-[\w-]{20,}|sntry[su]_[\w+/=-]{20,}"
+            r"|tskey-[\w-]{16,}|rubygems_[0-9a-f]{32,}|sq0(?:csp|atp)-[\w-]{20,})"
         ),
     ),
+    # Keys and passwords behind a word that says so.
     _Kind("key", re.compile(r"(?i)(?<=bearer )[\w.~+/-]{12,}=*")),
     _Kind("key", re.compile(r"(?i)(?<=authorization: basic )[\w+/-]{6,}=*")),
+    _Kind("key", re.compile(r"(?i)\bcookie:\s*(?P<x>[\w.-]+=[^\s\"']{6,}(?:;\s*[\w.-]+=[^\s\"']+)*)")),
     _Kind("key", re.compile(r"(?<=\s-u )[^\s:\"']+:(?=\S*[A-Za-z])[^\s\"']{3,}")),
-    _Kind("key", re.compile(r"(?i)\b(?:password|passphrase|pin) (?:is|was) (?=\S*\d)\S{4,}")),
+    _Kind("key", re.compile(r"\b(?:mysql\w*|mariadb\w*|sshpass)\b[^\n|;]{0,200}?\s-p(?P<x>[^\s\"'-][^\s\"']{2,})")),
+    _Kind("key", re.compile(r"\bsshpass -p (?P<x>\S{3,})")),
+    _Kind("key", re.compile(r"(?i)\slogin\s+\S+\s+password\s+(?P<x>\S{3,})")),
+    _Kind("key", re.compile(rf"(?i)(?<![\w-]){_LABEL}\b[^\n]{{0,12}}?\b(?P<x>{_UUID})")),
+    _Kind("key", re.compile(rf"(?i)(?<![\w-])(?:{_LABEL}|pin) (?:is|was|ist|lautet) (?=\S*\d)\S{{4,}}")),
     _Kind(
         "key",
         re.compile(
-            r"(?i)(?<![\w])(?:[\w-]*(?:passw(?:or)?d|secret|api[_-]?key|access[_-]?key|token))[\"']?\s*[:=]\s*"
-            r"(?:\"[^\"\n]{4,}\"|'[^'\n]{4,}'|[^\s\"',;]{6,})"
+            r"(?i)\b(?:my|our|mein|unser|the (?:root|admin|db|database|wifi|login)) "
+            r"(?:password|passphrase|passwort|kennwort) (?:is|was|ist|lautet) (?P<x>\S{4,})(?=\s*(?:$|\n))"
+        ),
+        _is_password,
+    ),
+    _Kind(
+        "key",
+        re.compile(rf"(?i)(?<![\w-]){_LABEL}[\"']?\s*[:=：]\s*(?:\"[^\"\n]{{4,}}\"|'[^'\n]{{4,}}'|[^\s\"',;]{{6,}})"),
+    ),
+    _Kind("email", re.compile(rf"(?<![\w.+-])[\w.+-]+(?:[@＠]|%40){_HOST}|(?<!\w)\"[^\"\n@]{{1,64}}\"@{_HOST}")),
+    _Kind(
+        "email",
+        re.compile(
+            r"(?i)(?<![\w.+-])[\w.+-]+\s?[\[({<]\s?(?:at|@)\s?[\])}>]\s?[\w-]+"
+            r"(?:\s?(?:\.|[\[({<]\s?(?:dot|\.)\s?[\])}>])\s?[\w-]+)+"
         ),
     ),
-    _Kind("email", re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
     _Kind("account", re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"), _is_iban),
+    _Kind("account", re.compile(r"\b[a-z]{2}\d{2} ?[a-z0-9]{4}(?: ?\d{4}){2,6}(?: ?\d{1,4})?\b"), _is_iban),
     _Kind("card", re.compile(r"(?<![\d.-])\d(?:[ -]?\d){12,18}(?![\d.-]?\d)"), _is_card),
     _Kind("phone", re.compile(r"(?<![\w.])(?:\+|00)\d[\d ()/-]{7,}\d"), _is_phone),
+    _Kind("phone", re.compile(r"(?<![\w.])\+[1-9]\d{0,2}(?:[ .-]\d{1,4}){3,6}(?![\w.,-]*\w)"), _is_phone),
     _Kind("phone", re.compile(r"(?<![\w.-])(?:\(\d{3}\) ?|\d{3}[.-])\d{3}[.-]\d{4}(?![\w.-]*\w)")),
+    _Kind("phone", re.compile(r"(?<![\w.,-])(?<!\d )[2-9]\d\d [2-9]\d\d \d{4}(?! ?\d)(?![\w.,-]*\w)")),
     _Kind("phone", re.compile(r"(?<![\w.,-])0\d{2,4}[ /]{1,3}\d{5,8}(?![\w.,-]*\w)"), _is_phone),
+    _Kind("phone", re.compile(r"(?<![\w.,-])(?<!\d )0\d{2,4} \d{3,4} \d{3,4}(?! ?\d)(?![\w.,-]*\w)"), _is_phone),
+    _Kind("phone", re.compile(r"(?<![\w.,:-])(?<!\d )0[1-9]([ .-])\d\d(?:\1\d\d){3}(?! ?\d)(?![\w.,:-]*\w)")),
     _Kind("account", re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")),
     _Kind("address", re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"), _is_address),
     _Kind("address", re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{6,39}(?![\w:])"), _is_long_address),
     _Kind("address", re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")),
-    _Kind("home", re.compile(r"(?:/home/|/Users/|[A-Z]:\\Users\\)[^\s/\\:\"']+")),
+    # The name in the path of a home folder, also with a space in it, escaped, or as an agent names its own folders.
+    _Kind("home", re.compile(rf"(?i)\b[A-Z]:\\{{1,4}}Users\\{{1,4}}(?:[^\\/:\"'\n<>|]{{1,40}}(?=\\)|{_NAME})")),
+    _Kind("home", re.compile(rf"(?:/home/|/Users/|\b[A-Z]:/Users/){_NAME}")),
+    _Kind("home", re.compile(rf"(?i)(?<![\\\w])\\{{2,4}}[\w.-]+\\{{1,2}}(?:users|homes?|profiles)\$?\\{{1,2}}{_NAME}")),
+    _Kind("home", re.compile(r"(?<![\w-])-(?:home|Users)-[A-Za-z0-9_.]+(?=-)")),
+    _Kind("home", re.compile(r"(?<![\w~/.])~[a-z_][\w-]{1,31}(?=/)")),
+    _Kind("home", re.compile(r"(?<![\w@/.+-])(?!git@)[a-z_][\w.-]{1,31}@[A-Za-z][\w-]+(?=:)")),
+    # What looks as if it were drawn by chance.
     _Kind("key", re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{32,}={0,2}(?![\w/+])"), _is_random),
-    _Kind("key", re.compile(r"(?<!\w)[0-9a-f]{40,}(?!\w)")),
+    _Kind("key", re.compile(r"(?<!\w)0x[0-9a-fA-F]{64}(?!\w)")),
+    _Kind("key", re.compile(r"(?<!\w)[A-Za-z]{0,4}[-_]?[0-9a-f]{32,}(?!\w)"), _is_mixed),
 )
 
 
@@ -122,10 +218,12 @@ def without_private(text: str) -> Clean:
     for kind in _KINDS:
 
         def replaced(match: re.Match[str], kind: _Kind = kind) -> str:
-            if not kind.sure(match[0]):
+            group = "x" if "x" in kind.pattern.groupindex else 0
+            if not kind.sure(match[group]):
                 return match[0]
             found[kind.name] += 1
-            return f"[{kind.name}]"
+            begin, end = match.start(group) - match.start(), match.end(group) - match.start()
+            return f"{match[0][:begin]}[{kind.name}]{match[0][end:]}"
 
         text = kind.pattern.sub(replaced, text)
     return Clean(text, dict(found))
