@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 
+from skillopt_es.adapters.raised import raised_words
+
 
 class CannotLoadError(Exception):
     """Why there is no such function; the message goes on after what names it."""
@@ -51,7 +53,7 @@ def _module(name: str, folder: Path) -> ModuleType:
         # A module may raise anything while it is imported, SystemExit included; Ctrl-C is the user's own.
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise CannotLoadError(f": {name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise CannotLoadError(f": {name} cannot be imported: {raised_words(error, folder)}") from error
 
 
 def _from_file(file: Path, folder: Path) -> ModuleType:

@@ -25,6 +25,7 @@ _DRAW = re.compile(r"/d(?:raw-)?(\d+)(?:/|$)")
 _ANEW = re.compile(r"d\d+|told")
 _LAST_NUMBER = re.compile(r"-(\d+)$")
 _OWN_CALL = re.compile(r"own-[0-9a-f]{16}(?:-\d+)?")
+_TRIED = re.compile(r"try-\d+")
 _JUDGED = re.compile(r"judge-(\d+)")
 _ITEM = "/item/"
 
@@ -108,6 +109,10 @@ class Place(str):
     def own_call(self, digest: str, number: int) -> Place:
         """The slot of a call that an agent makes itself, by what it asks; the n-th of the same is another draw."""
         return self / (f"own-{digest}" if number < 2 else f"own-{digest}-{number}")
+
+    def tried(self, number: int) -> Place:
+        """The slot below which the n-th attempt at a call makes calls of its own; the first one's are at the call."""
+        return self if number < 2 else self / f"try-{number}"
 
     @property
     def again(self) -> Place:
@@ -248,7 +253,11 @@ class Place(str):
     @property
     def attempt(self) -> Place | None:
         """The slot of the attempt in which an agent made this call itself; None for any other call."""
-        return Place(self.rpartition("/")[0]) if self.is_own_call else None
+        if not self.is_own_call:
+            return None
+        at, _, last = self.rpartition("/")[0].rpartition("/")
+        within = at.partition(_ITEM)[2]  # an item may be called like a try
+        return Place(at) if within and _TRIED.fullmatch(last) else Place(self.rpartition("/")[0])
 
     def starts(self, parts: int) -> str:
         """Its first so many parts."""

@@ -5,7 +5,7 @@ What is no answer says what it is instead:
 
     late      timeout         it had no answer by its deadline          scores 0, as with any model
     empty     empty           its answer is an empty text               scores 0
-    crashed   crash           it raised, ended badly, or said so        not measured
+    crashed   crash           it raised, ended badly, or said so        tried again, at most twice
     garbled   invalid_reply   what it returned is not the contract      not measured
 """
 
@@ -27,11 +27,12 @@ from skillopt_es.adapters.agents.contract import AgentAnswer
 from skillopt_es.adapters.agents.trajectories import UnreadableError
 from skillopt_es.adapters.environments.episodes import skill_body, skill_section
 from skillopt_es.adapters.harnesses.stream import bounded
+from skillopt_es.adapters.models.crashes import despite_crashes, policy_of
 from skillopt_es.adapters.models.endpoint import refused, setting
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.limits import Limiter
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
+from skillopt_es.adapters.models.retry import PastTries
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
     AgentTask,
@@ -113,6 +114,9 @@ class OwnAgent:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Its answer and its steps; raises CallFailed."""
+        return await despite_crashes(request, self._once, policy_of(self.settings))
+
+    async def _once(self, request: ChatRequest) -> ChatReply:
         if request.elsewhere is not None:
             return await self.elsewhere(request, request.elsewhere, None)
         return await self.attempted(request, None)
@@ -156,21 +160,15 @@ class OwnAgent:
         """Nothing to give back: an attempt leaves nothing behind."""
 
     async def _attempts(self, request: ChatRequest, gateway: Gateway | None, tries: list[Try]) -> AgentAnswer:
-        """One attempt; another one only after an agent that was not there, for what has begun may be paid for."""
-        own = self.settings
-        policy = RetryPolicy(
-            attempts=own.attempts,
-            base=own.backoff_seconds,
-            cap=own.backoff_cap_seconds,
-            patience=own.patience_seconds,
-            seed=own.seed,
-        )
+        """One attempt; it is asked for again where the agent was not there, so that nothing had begun."""
+        policy = policy_of(self.settings)
         past = PastTries()
         while True:
             try:
                 return await self._attempt(request, gateway)
             except AttemptFailedError as error:
-                wait = policy.wait_after(error.failed, request.slot, past)
+                begun = error.failed.kind == "crash"
+                wait = None if begun else policy.wait_after(error.failed, request.slot, past)
                 if wait is None:
                     raise
                 past = past.and_then(error.failed, wait)

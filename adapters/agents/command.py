@@ -32,6 +32,7 @@ class CommandWay:
     folder: Path
     variables: Mapping[str, str] = field(repr=False)
     most_output: int
+    as_json: bool = False
 
     @property
     def identity(self) -> str:
@@ -66,7 +67,7 @@ class CommandWay:
             how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
             raise AttemptFailedError(failure("crash", f"the agent ended with {how}{told}"))
         try:
-            return read_printed(ended.output.decode(errors="replace"))
+            return read_printed(ended.output.decode(errors="replace"), as_json=self.as_json)
         except UnreadableError as error:
             raise UnreadableError(f"{error}{told}") from error
 
@@ -105,7 +106,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
     _check_program(settings, argv[0], folder, environ)
     named = named_variables(settings, environ)
     variables = {**user_variables(environ), **named}
-    way = CommandWay(argv, folder, variables, settings.max_reply_bytes)
+    way = CommandWay(argv, folder, variables, settings.max_reply_bytes, settings.agent.json_answers)
     return OwnAgent(way, settings, secrets_in((*named.values(),), environ))
 
 

@@ -3,7 +3,8 @@ The one object that goes to every agent of the user's, and the one that comes ba
 
     {"version": 1, "task": …, "skill": {…}, "seed": …, …}   ->   {"answer": …, "steps": […], "usage": {…}, …}
 
-An answer alone may stand for the whole object. A key that is not known is an error: it may be a misspelt one.
+An answer alone may stand for the whole object. A key that is not known is an error: it may be a misspelt one. Where
+answers are graded as JSON, an object or a list may be the answer: it is written as JSON text.
 """
 
 from __future__ import annotations
@@ -68,37 +69,55 @@ def _message(message: Message) -> Json:
     return {"role": message.role, "content": message.content}
 
 
-def read_printed(output: str) -> AgentAnswer:
+def read_printed(output: str, *, as_json: bool = False) -> AgentAnswer:
     """The answer in what a program printed: all of it, else its last line; raises UnreadableError."""
     for text in (output, output.rstrip().rsplit("\n", 1)[-1]):
         try:
             value: object = json.loads(text)
         except (ValueError, RecursionError):
             continue
-        return read_answer(value)
+        return read_answer(value, as_json=as_json)
     if not output.strip():
         raise UnreadableError("it printed nothing")
     raise UnreadableError(f"it printed {_shown(output.strip())}, which is not a JSON object with `answer`")
 
 
-def read_answer(value: object) -> AgentAnswer:
-    """The answer in what an agent returned: a text, or the object; raises UnreadableError."""
+def read_answer(value: object, *, as_json: bool = False) -> AgentAnswer:
+    """
+    The answer in what an agent returned: a text, or the object; raises UnreadableError.
+
+    With `as_json`, an object or a list that is none of ours is the answer itself.
+    """
+    try:
+        return _answer_in(value, as_json)
+    except RecursionError as error:
+        raise UnreadableError("its answer is nested too deeply") from error
+    except (TypeError, ValueError) as error:  # a function may return anything
+        raise UnreadableError(f"its answer cannot be written as JSON: {error}") from error
+
+
+def _answer_in(value: object, as_json: bool) -> AgentAnswer:
     if isinstance(value, str):
         return AgentAnswer(text=value)
+    if as_json and _is_the_answer(value):
+        return AgentAnswer(text=json.dumps(value, ensure_ascii=False))
     if not isinstance(value, Mapping):
         raise UnreadableError(f"{_shown(value)} is neither a text nor an object with `answer`")
     for key in value:
         if key not in _KEYS:
             close = get_close_matches(str(key), _KEYS, n=1)
             hint = f"did it mean {close[0]!r}?" if close else f"it may have {', '.join(_KEYS)}"
+            if not close and "answer" not in value:
+                hint += "; an object that is itself the answer needs env.grader: json"
             raise UnreadableError(f"its answer has an unknown key {key!r}: {hint}")
     if value.get("error"):
         return AgentAnswer(text="", error=str(value["error"]))
     steps, said = _trajectory(value)
     text = value.get("answer", said)
+    if as_json and isinstance(text, Mapping | list):
+        text = json.dumps(text, ensure_ascii=False)
     if not isinstance(text, str):
-        missing = "has no `answer`" if text is None else f"has {_shown(text)} as `answer`, which is not text"
-        raise UnreadableError(f"its answer {missing}")
+        raise UnreadableError(f"its answer {_no_text(text)}")
     told = [step for step in steps if not (step is steps[-1] and step.kind == "message" and step.text == text)]
     return AgentAnswer(
         text=text,
@@ -107,6 +126,21 @@ def read_answer(value: object) -> AgentAnswer:
         cost=_cost(value.get("cost")),
         model=str(value.get("model") or ""),
     )
+
+
+def _is_the_answer(value: object) -> bool:
+    """Whether this is what was asked for, and not the object around it."""
+    if isinstance(value, Mapping):
+        return "answer" not in value and any(key not in _KEYS for key in value)
+    return isinstance(value, list)
+
+
+def _no_text(answer: object) -> str:
+    if answer is None:
+        return "has no `answer`"
+    said = f"has {_shown(answer)} as `answer`, which is not text"
+    wanted = "; give it as JSON text, or set env.grader: json, which takes it as it is"
+    return said + wanted if isinstance(answer, Mapping | list) else said
 
 
 def _trajectory(value: Mapping[str, object]) -> tuple[list[AgentStep], str | None]:
@@ -175,5 +209,8 @@ def _cost(value: object) -> Decimal | None:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 -- of a class of the user's it is user code
+        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -29,6 +29,7 @@ from skillopt_es.adapters.agents.gateway_wire import (
 )
 from skillopt_es.adapters.agents.trajectories import read_messages
 from skillopt_es.adapters.harnesses.stream import bounded
+from skillopt_es.adapters.models.crashes import despite_crashes, policy_of
 from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.events.values import Json
 from skillopt_es.ports import (
@@ -122,6 +123,9 @@ class GatewayAgent:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The agent's answer; raises CallFailed, and whatever kept one of its calls from being made."""
+        return await despite_crashes(request, self._once, policy_of(self.agent.settings))
+
+    async def _once(self, request: ChatRequest) -> ChatReply:
         if request.elsewhere is not None:  # the endpoint is on the worker, and its calls come back here
             return await self._elsewhere(request, request.elsewhere)
         async with self._attempt(request) as (attempt, gateway):

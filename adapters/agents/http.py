@@ -28,6 +28,7 @@ class HttpWay:
     url: str
     headers: Mapping[str, str] = field(repr=False)
     most_bytes: int
+    as_json: bool = False
 
     @property
     def identity(self) -> str:
@@ -55,7 +56,7 @@ class HttpWay:
                 raise AttemptFailedError(failure("crash", said)) from error
         if reply.status != 200:
             raise AttemptFailedError(_refusal(reply.status, _quoted(body)))
-        return read_printed(body.decode(errors="replace"))
+        return read_printed(body.decode(errors="replace"), as_json=self.as_json)
 
 
 async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
@@ -111,4 +112,5 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
                 hint=f"export {settings.api_key_env}=…, or set {where} to an empty text if the agent needs no key",
             )
     headers = {**settings.extra_headers, **({"Authorization": f"Bearer {key}"} if key else {})}
-    return OwnAgent(HttpWay(url, headers, settings.max_reply_bytes), settings, (key,) if key else ())
+    way = HttpWay(url, headers, settings.max_reply_bytes, settings.agent.json_answers)
+    return OwnAgent(way, settings, (key,) if key else ())

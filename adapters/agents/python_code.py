@@ -14,6 +14,7 @@ from skillopt_es.adapters.background import finished, in_background
 from skillopt_es.adapters.loading import CannotLoadError, load_function
 from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.adapters.models.errors import failure
+from skillopt_es.adapters.raised import raised_words
 from skillopt_es.ports import AgentTask, CallFailed, ChatModel, ModelSettings, provider
 
 
@@ -24,6 +25,7 @@ class PythonWay:
     function: Callable[[AgentTask], object]
     name: str
     folder: str
+    as_json: bool = False
 
     @property
     def identity(self) -> str:
@@ -37,8 +39,8 @@ class PythonWay:
         except (TimeoutError, CallFailed):
             raise
         except _RaisedError as error:
-            raise AttemptFailedError(failure("crash", str(error).replace(self.folder, "."))) from error.__cause__
-        return read_answer(returned)
+            raise AttemptFailedError(failure("crash", str(error))) from error.__cause__
+        return read_answer(returned, as_json=self.as_json)
 
     def _called(self, task: AgentTask) -> object:
         try:
@@ -48,7 +50,7 @@ class PythonWay:
         except CallFailed:
             raise
         except BaseException as error:  # user code may raise anything, sys.exit() and a timeout of its own included
-            raise _RaisedError(f"{self.name} raised {type(error).__name__}: {error}") from error
+            raise _RaisedError(f"{self.name} raised {raised_words(error, self.folder)}") from error
 
 
 class _RaisedError(Exception):
@@ -73,4 +75,4 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
         found = load_function(module, function, Path(settings.agent.folder))
     except CannotLoadError as error:
         raise refused(settings, "backend", error.said, hint=error.hint) from error
-    return OwnAgent(PythonWay(found, name, settings.agent.folder), settings, ())
+    return OwnAgent(PythonWay(found, name, settings.agent.folder, settings.agent.json_answers), settings, ())

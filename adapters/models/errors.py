@@ -12,6 +12,7 @@ What went wrong with one try, why, and whether it makes sense to ask again.
     context_length  413, context codes and messages              no retry, this request only
     empty           a reply without a word                       retry, at most twice
     invalid_reply   JSON of a shape nobody documents             no retry, this request only
+    crash           an agent or a function of the user's raised  retry, at most twice
 
 `x-should-retry: true` or `false` overrules the last column. What says when to come back (`Retry-After`) is a matter of
 patience, too, whatever its status.
@@ -77,7 +78,7 @@ _RETRY_BY_KIND: Mapping[FailureKind, bool] = {
     "context_length": False,
     "empty": True,
     "invalid_reply": False,
-    "crash": False,
+    "crash": True,
 }
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.background import finished, in_background
-from skillopt_es.ports import AnswerFunction, CallFailed, ChatReply, ChatRequest
+from skillopt_es.adapters.models.crashes import despite_crashes
+from skillopt_es.adapters.models.retry import ONCE, RetryPolicy
+from skillopt_es.adapters.raised import raised_words
+from skillopt_es.ports import AnswerFunction, CallFailed, ChatReply, ChatRequest, Try
 
 
 @frozen(kw_only=True)
@@ -17,12 +21,13 @@ class FunctionModel:
     """
     Calls `function` once for each request, many at a time: a plain one on threads, an async one on a loop they share.
 
-    What it raises is this request's failure, unless it raises CallFailed itself, which may stop the run.
+    What it raises is this attempt's crash, unless it raises CallFailed itself, which may stop the run.
     """
 
     function: AnswerFunction
     name: str
     timeout_seconds: float
+    retry: RetryPolicy = ONCE
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
     provides = frozenset({"text", "messages", "tools"})  # it sees the whole request, and may return any reply
 
@@ -33,6 +38,9 @@ class FunctionModel:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """What the function returns for a request; raises CallFailed."""
+        return await despite_crashes(request, self._once, self.retry)
+
+    async def _once(self, request: ChatRequest) -> ChatReply:
         began = self.clock()
         try:
             answer = await self._answer(request)
@@ -42,8 +50,9 @@ class FunctionModel:
             message = f"{self.name} took longer than {self.timeout_seconds:g} seconds"
             raise CallFailed("timeout", message, latency_ms=self._since(began)) from None
         except Exception as error:
-            message = f"{self.name} raised {type(error).__name__}: {error}"
-            raise CallFailed("invalid_reply", message[:500], latency_ms=self._since(began)) from error
+            message = f"{self.name} raised {raised_words(error, Path.cwd())}"
+            crash = Try(kind="crash", status=None, message=message, waited_ms=0)
+            raise CallFailed("crash", message, latency_ms=self._since(began), tries=(crash,)) from error
         if isinstance(answer, ChatReply):
             return evolve(answer, latency_ms=answer.latency_ms or self._since(began))
         if not isinstance(answer, str):

@@ -80,7 +80,7 @@ class HttpModel:
         self._clock = outside.clock
         self._redactor = endpoint.redactor
         self._token = ""
-        fit = most_connections()
+        fit = most_connections(settings.roles)
         # Every call in flight is an open file, and the system allows so many.
         concurrency = settings.concurrency if fit is None else min(settings.concurrency, fit)
         self._exchange = Exchange(
@@ -161,7 +161,8 @@ class HttpModel:
         if wait is None or not await may_try_again(request, course.tries[-1]):
             return False
         course.past = course.past.and_then(failed, wait)
-        told = Wait(kind=failed.kind, seconds=wait, message=failed.told)
+        # What is set aside for its next try is what other calls wait for.
+        told = Wait(kind=failed.kind, seconds=wait, message=failed.told, holds=request.further is not None)
         return await rest(request, told, lambda: self._sleep(failed, wait))
 
     async def _sleep(self, failed: Failure, seconds: float) -> None:

@@ -22,6 +22,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.retry import puts_off
+from skillopt_es.ports import calls_within
 
 Clock = Callable[[], float]
 
@@ -165,19 +166,14 @@ def ceiling(seen: Sequence[Seen]) -> int | None:
     return max(1, best - 1) if enough else None
 
 
-# The log and its readers, pipes, the event loop, the files that an environment opens.
-_KEPT_FREE = 32
-_ROLES = 2
-
-
-def most_connections() -> int | None:
-    """As many as one role may have open, so that files are left for all else; None for no limit."""
+def most_connections(roles: int) -> int | None:
+    """As many as each of so many roles may have open, so that files are left for all else; None for no limit."""
     with suppress(ImportError):  # Windows has neither the module nor the limit
         import resource  # noqa: PLC0415
 
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if allowed != resource.RLIM_INFINITY:
-            return max(1, (allowed - _KEPT_FREE) // _ROLES)
+            return calls_within(allowed, roles)
     return None
 
 

@@ -19,7 +19,7 @@ from attrs import frozen
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.ports import FailureKind
 
-MOST_RETRIES: Mapping[FailureKind, int] = {"empty": 2, "timeout": 2}
+MOST_RETRIES: Mapping[FailureKind, int] = {"empty": 2, "timeout": 2, "crash": 2}
 GROWTH = 3.0
 # What is added to a wait that the server names, so that those who were refused together do not all come back together.
 _JITTER = 0.05
@@ -109,6 +109,9 @@ class RetryPolicy:
         wait = told + min(jitter, max(0.0, self.patience - past.put_off_seconds - told))
         return wait if past.told < _TRUSTED else max(wait, self.backoff(slot, past.told - _TRUSTED))
 
+
+ONCE = RetryPolicy(attempts=1, base=0.0, cap=0.0, patience=0.0, seed=0)
+"""No call is tried again."""
 
 # By the headers of an answer alone nobody waits longer.
 LONGEST_SPENT = 120.0

@@ -24,14 +24,13 @@ from skillopt_es.door.work import Watch
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.lock import require_locks
-from skillopt_es.ports import Wait
+from skillopt_es.ports import Wait, files_needed
 
 SWITCH_SECONDS = 0.0005
 GARBAGE_THRESHOLD = 20_000
 MOST_OPEN_FILES = 8192
 # SQLite says the same of other causes: below this limit, too many open files is the likely one.
 _FEW_OPEN_FILES = 1024
-_FILES_BESIDE = 64
 _SET_DUMPABLE = 4
 
 
@@ -71,13 +70,13 @@ def close_memory() -> None:
         raise OSError(number, os.strerror(number), "prctl")
 
 
-def too_few_files(workers: int) -> str:
+def too_few_files(workers: int, roles: int) -> str:
     """What to tell a user whose shell allows fewer open files than so many workers need; empty where it does not."""
     with suppress(ImportError):
         import resource
 
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = 2 * workers + _FILES_BESIDE
+        needed = files_needed(workers, roles)
         if soft != resource.RLIM_INFINITY and soft < needed:
             return (
                 f"this shell allows {soft} open files, and {workers} workers need more: fewer will run at once "

@@ -91,7 +91,7 @@ def run_command(
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and again is None and backends == {"simulated"}
     prepare_process()
-    notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
+    notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers, len(loaded.roles))
     notice = OFFLINE_DEMO if demonstrates else notice
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
         work: Work = lambda watch: atrain(loaded, name=folder.name, runs=folder.parent, watch=watch)  # noqa: E731

@@ -146,7 +146,7 @@ _RESUMABLE = {
     "env": ("executor", "workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
-    "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share"),
+    "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share", "crashed"),
     "ray": ("address", "cpus", "resources"),
     "prices": ("unit", "models"),
     "budget": ("max_cost", "max_tokens", "max_calls", "max_minutes"),

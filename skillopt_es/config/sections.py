@@ -53,6 +53,7 @@ UPDATE_MODE_ALIASES = {
 }
 
 
+Crashed = Literal["unmeasured", "zero"]
 PairPolicy = Literal["mixed", "changed", "unchanged"]
 PAIR_POLICY_ALIASES = {
     "default": "mixed",
@@ -236,6 +237,7 @@ class RolloutConfig:
     max_failed_share: float = field(metadata=_limits(low=0, high=1))
     max_failed_share_train: float = field(metadata=_limits(low=0, high=1))
     max_unanswered_share: float = field(metadata=_limits(low=0, high=1))
+    crashed: Crashed
 
 
 @frozen(kw_only=True)

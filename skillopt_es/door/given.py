@@ -81,7 +81,7 @@ class Given:
             return REAL_WORLD.model(config, role)
         if isinstance(given, ChatModel):
             return given
-        return function_model(given, name_of(given), config.role(role).timeout_seconds)
+        return function_model(given, name_of(given), config, role)
 
     def _environment(self, config: RunConfig) -> Environment:
         if config.env.executor != "local" and (self.environment is not None or self.grader is not None):

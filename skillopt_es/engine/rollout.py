@@ -17,6 +17,7 @@ from contextlib import aclosing
 from attrs import evolve, field, frozen
 
 from skillopt_es.config.backends import is_own_agent
+from skillopt_es.config.sections import Crashed
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
 from skillopt_es.engine.comparing import judge_request
@@ -109,7 +110,7 @@ class _Job:
         try:
             episode = await self._ports.hands.attempt(item, shown, asking, seed=self._unit.seed, slot=ask.slot)
         except CallFailed as failure:
-            return self._event(item, _without_answer(failure), "", ask), ()
+            return self._event(item, _without_answer(failure, self._run.config.rollout.crashed), "", ask), ()
         except _StillCutError:
             cut = Failed("truncated", _CUT_TWICE)
             return self._event(item, _ended(cut, cut.kind), "", ask), ()
@@ -161,9 +162,11 @@ def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> AsyncCall[tupl
 _MEASURED_AS_ZERO = {"timeout": "timeout", "empty": "no_answer", "context_length": "context_length"}
 
 
-def _without_answer(failure: CallFailed) -> Episode:
+def _without_answer(failure: CallFailed, crashed: Crashed) -> Episode:
     """A late, missing or impossible answer measures 0; when the world was not there, nothing was measured."""
     code = _MEASURED_AS_ZERO.get(failure.kind)
+    if failure.kind == "crash" and crashed == "zero":
+        code = "crash"
     if code is not None:
         return _ended(Measured(0.0, 0.0), code, _short(failure.message))
     return _ended(Failed(failure.kind, _short(failure.message)), failure.kind)

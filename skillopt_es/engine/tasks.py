@@ -12,7 +12,7 @@ is drawn twice.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 from attrs import evolve, field, frozen
@@ -353,13 +353,16 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     outcomes = [found[item] for item in evaluation.items if not not_run or item in rows]
     total = mean_score(outcomes) if not not_run else most_score(outcomes, len(not_run))
     rollout = run.config.rollout
-    most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
     measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
     # A mean over nothing would be 0, and a 0 decides; where an evaluation was stopped its bound stands without any.
     nothing = measured == 0 and not not_run
-    too_many = nothing or len(outcomes) - measured > most * len(evaluation.items)
-    if too_many and not (evaluation.by_item and _few_fail_by_themselves(rows)):
-        return _unmeasured_pause(evaluation, rows, total)
+    split, items = evaluation.split, len(evaluation.items)
+    if evaluation.by_item:
+        too_many = (nothing or _are_too_many(outcomes, run, split, items)) and not _are_few(outcomes, _OF_THE_ITEM)
+    else:
+        too_many = nothing or too_many_unmeasured(outcomes, run, split, items)
+    if too_many:
+        return _unmeasured_pause(evaluation, rows, total, run)
     silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
     # One silent item is no sign of an outage.
     if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
@@ -389,20 +392,55 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
 
 
 _FEW = 3  # more are rather a sign of something that is broken
-_OF_THE_ITEM = frozenset({"data", "grader", "invalid_reply", "truncated", "worker", UNREADABLE})
-ASKED_ANEW = (
-    "look at what the judge replied; each resume asks it anew about these items, and with `--set "
-    "rollout.max_failed_share=N` a run goes on where a larger share of them has no grade"
-)
+_OF_THE_ITEM = frozenset({"crash", "data", "grader", "invalid_reply", "truncated", "worker", UNREADABLE})
 
 
-def _few_fail_by_themselves(rows: Mapping[str, RolloutCompleted]) -> bool:
-    """Whether few items could not be measured, for reasons of their own, which the next resume would meet as well."""
-    failed = [row.outcome for row in rows.values() if isinstance(row.outcome, Failed)]
-    return len(failed) <= _FEW and all(outcome.kind in _OF_THE_ITEM for outcome in failed)
+def too_many_unmeasured(outcomes: Sequence[Outcome], run: RunData, split: Split, items: int) -> bool:
+    """
+    Whether too little of so many items was measured for a mean.
+
+    A few items on which every try of the agent crashed are left out: the next resume would meet them as well.
+    """
+    few = _are_few(outcomes, frozenset({"crash"})) and 2 * len(_missing_of(outcomes)) < len(outcomes)
+    return _are_too_many(outcomes, run, split, items) and not few
 
 
-def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutCompleted], total: Score) -> RunPaused:
+def _are_too_many(outcomes: Sequence[Outcome], run: RunData, split: Split, items: int) -> bool:
+    most: float = getattr(run.config.rollout, _share_key(split))
+    return len(_missing_of(outcomes)) > most * items
+
+
+def _are_few(outcomes: Sequence[Outcome], kinds: Set[str]) -> bool:
+    """Whether few could not be measured, and all of these for such reasons."""
+    left = _missing_of(outcomes)
+    return len(left) <= _FEW and all(isinstance(outcome, Failed) and outcome.kind in kinds for outcome in left)
+
+
+def _missing_of(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in outcomes if not isinstance(outcome, Measured)]
+
+
+def _share_key(split: Split) -> str:
+    return "max_failed_share_train" if split == "train" else "max_failed_share"
+
+
+def unmeasured_hint(outcomes: Iterable[Outcome], run: RunData, split: Split = "val") -> str:
+    """What to do where too many results could not be measured, and which settings decide how many are too many."""
+    kinds = {outcome.kind for outcome in outcomes if isinstance(outcome, Failed)}
+    key = _share_key(split)
+    said = []
+    if UNREADABLE in kinds:
+        said.append("look at what the judge replied; each resume asks it anew about these items")
+    if "crash" in kinds:
+        said.append("with `--set rollout.crashed=zero` an attempt whose every try crashed scores 0")
+    now: float = getattr(run.config.rollout, key)
+    said.append(f"with `--set rollout.{key}=N` (now {now:g}) a larger share of the items may be without a grade")
+    return "; ".join(said)
+
+
+def _unmeasured_pause(
+    evaluation: Evaluation, rows: Mapping[str, RolloutCompleted], total: Score, run: RunData
+) -> RunPaused:
     kinds: dict[str, int] = {}
     example = ""
     for item in (item for item in evaluation.items if item in rows):
@@ -416,7 +454,7 @@ def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutComplete
         reason="unmeasured",
         message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
         f"({what}); first, {example}",
-        hint=ASKED_ANEW if UNREADABLE in kinds else "",
+        hint=unmeasured_hint((row.outcome for row in rows.values()), run, evaluation.split),
     )
 
 

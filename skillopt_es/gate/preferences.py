@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from skillopt_es.engine.tasks import ASKED_ANEW, Comparisons, Contest, Decide, Rivals, RunData, Task
+from skillopt_es.engine.tasks import Comparisons, Contest, Decide, Rivals, RunData, Task, unmeasured_hint
 from skillopt_es.events.catalog import AnswersCompared, RunPaused
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import EVEN, LASTING, UNREADABLE, CallRef, Failed, Measured, SkillTree
+from skillopt_es.events.values import EVEN, LASTING, CallRef, Failed, Measured, SkillTree
 from skillopt_es.gate.comparing import Side
 from skillopt_es.gate.noise import Draw
 from skillopt_es.projections.state import AnyState, Drawn
@@ -118,7 +118,7 @@ def _rivals(state: AnyState, run: RunData, contest: Contest, draw: int) -> Itera
             )
 
 
-def pause_for_judge(state: AnyState) -> RunPaused:
+def pause_for_judge(state: AnyState, run: RunData) -> RunPaused:
     """That too many answers could not be compared; which comparisons those are, the state says."""
     done = [each for compared in state.compared.values() for each in compared.values()]
     lost = [each for each in done if isinstance(each.outcome, Failed)]
@@ -128,5 +128,5 @@ def pause_for_judge(state: AnyState) -> RunPaused:
         reason="unmeasured",
         message=f"{len(lost)} of {len(done)} pairs of answers at {Place(lost[0].place).evaluation} could not be "
         f"compared; first, {lost[0].item}: {first.message}",
-        hint=ASKED_ANEW if any(each.failure == UNREADABLE for each in lost) else "",
+        hint=unmeasured_hint((each.outcome for each in lost), run),
     )

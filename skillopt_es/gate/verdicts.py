@@ -499,7 +499,7 @@ def _open_test(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
 
 
 def _pause_for_judge(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
-    return pause_for_judge(state)
+    return pause_for_judge(state, run)
 
 
 def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:

@@ -52,6 +52,7 @@ from skillopt_es.ports.chat import (
     Unbounded,
     Usage,
     Wait,
+    another_attempt,
     is_unbounded,
     may_try_again,
     provided,
@@ -115,6 +116,8 @@ from skillopt_es.ports.settings import (
     ModelSettings,
     RoleSettings,
     Thinking,
+    calls_within,
+    files_needed,
 )
 from skillopt_es.ports.splits import SPLIT_WORDS, split_words
 
@@ -203,8 +206,11 @@ __all__ = [
     "Walled",
     "Working",
     "Workplace",
+    "another_attempt",
+    "calls_within",
     "can_regrade",
     "compares",
+    "files_needed",
     "guide_of",
     "is_unbounded",
     "judge_calls",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.events.codec import clean_text
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, SkillTree, Stage, digest_of
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
@@ -120,6 +122,12 @@ class ChatRequest:
     elsewhere: Elsewhere | None = field(default=None, eq=False, repr=False)
 
 
+def another_attempt(request: ChatRequest, number: int) -> ChatRequest:
+    """The n-th attempt at a question: another draw, with a place of its own for the calls that an agent makes in it."""
+    draw = random.Random(f"{request.seed}/{number}")  # noqa: S311 -- a seed, not a secret
+    return evolve(request, slot=Place(request.slot).tried(number), seed=draw.getrandbits(32))
+
+
 @frozen(kw_only=True)
 class Usage:
     """Tokens of one call; what the provider did not report is None, never 0."""
@@ -154,7 +162,8 @@ class Wait:
     """
     Why a call waits before it is sent, or sent again, and for how many seconds at most.
 
-    `holds` says that it has something meanwhile that other calls wait for (a slot of the model's own): then it keeps
+    `holds` says that it has something meanwhile that other calls wait for (a slot of the model's own, or what a budget
+    has set aside for it): then it keeps
     its place in the run, too, for it might not get another one before they had what it holds.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from attrs import frozen
 
@@ -19,7 +19,8 @@ class AgentSettings:
     What an agent may do and what it is given; `command` is empty for the usual name, `env` names variables.
 
     `web_search` is as `network` says where it is None; `thinking_tokens` are left to the agent where they are None.
-    An agent of the user's own is started as `argv` or asked at `url`; its files are seen from `folder`.
+    An agent of the user's own is started as `argv` or asked at `url`; its files are seen from `folder`. With
+    `json_answers` its answers are graded as JSON, so that an object or a list is an answer.
     """
 
     command: str
@@ -32,6 +33,7 @@ class AgentSettings:
     argv: tuple[str, ...] = ()
     url: str = ""
     folder: str = ""
+    json_answers: bool = False
 
     @property
     def web(self) -> bool:
@@ -76,12 +78,27 @@ class RoleSettings:
     allow_hosts: str
 
 
+# The log and its readers, pipes, the event loop, the files that an environment opens.
+_FILES_BESIDE = 32
+
+
+def files_needed(calls: int, roles: int) -> int:
+    """How many files are open while so many calls of each role are in flight: every call is one."""
+    return calls * roles + _FILES_BESIDE
+
+
+def calls_within(files: int, roles: int) -> int:
+    """How many calls of each role may be in flight where so many files may be open; at least one."""
+    return max(1, (files - _FILES_BESIDE) // roles)
+
+
 @frozen(kw_only=True)
 class ModelSettings(RoleSettings):
-    """What a provider is given to open one role's model."""
+    """What a provider is given to open one role's model; `roles` models share the files that may be open."""
 
     role: Role
     seed: int
+    roles: int = len(get_args(Role))
     patience_seconds: float = 900.0
     max_reply_bytes: int = 32 * 2**20
     agent: AgentSettings | None = None

@@ -41,7 +41,7 @@ from skillopt_es.engine.budget import (
 )
 from skillopt_es.engine.in_flight import Left
 from skillopt_es.engine.steering import Asked, OrderRefused, check_order
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import BudgetReached, ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
@@ -81,7 +81,7 @@ def open_purse(
     ordered: Collection[str] = (),
 ) -> Purse:
     """
-    The purse of a session that begins now; raises ConfigError when more is used already than may be.
+    The purse of a session that begins now; raises BudgetReached when more is used already than may be.
 
     Limits that were `ordered` raise nothing: the order is followed first, and where it leaves nothing the run pauses.
     """
@@ -244,8 +244,9 @@ def _check_left(config: RunConfig, before: Spent) -> None:
         shown = f"{used:,}" if isinstance(used, int) else f"{used:.4f}"
         asked = config.sources.get(f"budget.max_{over}") == ASKED  # by an option of its own or --set: who did knows
         place = "" if asked else config.place(f"budget.max_{over}")
-        raise ConfigError(
+        raise BudgetReached(
             f"{place}budget.max_{over} is {getattr(budget, f'max_{over}'):g}, with {used_words(over, shown)} so far",
+            key=f"budget.max_{over}",
             hint=f"set a higher limit: `--max-{over} N`",
         )
 

@@ -413,7 +413,7 @@ def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
         "empty": f"is model.{role} (now {own.model!r}) a chat model?",
         "invalid_reply": f"{where} must be an endpoint of {own.backend}",
         "bad_request": "the endpoint accepts other questions, but not this one: its message says why",
-        "crash": "its message says what went wrong: fix the agent, or try it by hand",
+        "crash": "its message says what went wrong, and where: fix the agent, or try it by hand",
         "context_length": f"model.{role} (now {own.model!r}) accepts too little text for this work",
     }
     return failure.hint or fixes[failure.kind]

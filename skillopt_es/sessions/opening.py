@@ -17,6 +17,7 @@ from attrs import evolve, fields, frozen
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, RedactedHands, without_secrets
 from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.executors.local import Here, LocalExecutor
+from skillopt_es.adapters.models.crashes import policy_of
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
@@ -107,7 +108,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     named = f"model.{written_as(config, role, 'backend')}"
     opener = cast(OpenModel, _find(MODELS, kind_of(own.backend), config, named))
     _refuse_secrets(config, role)
-    settings = _model_settings(config, role)
+    settings = model_settings(config, role)
     try:
         if own.gateway and is_own_agent(own.backend):
             from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
@@ -127,7 +128,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=hint) from error
 
 
-def _model_settings(config: RunConfig, role: Role) -> ModelSettings:
+def model_settings(config: RunConfig, role: Role) -> ModelSettings:
     """What opens one role's model."""
     own = config.role(role)
     given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
@@ -142,10 +143,19 @@ def _model_settings(config: RunConfig, role: Role) -> ModelSettings:
         argv=own.argv,
         url=own.url,
         folder=config.folder,
+        json_answers=_grades_json(config.env),
     )
     if is_own_agent(own.backend) and not own.gateway and written_as(config, role, "api_key_env") == "api_key_env":
         given["api_key_env"] = ""  # a key for both roles is a provider's, which no agent is to see
-    return ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
+    return ModelSettings(role=role, seed=config.train.seed, roles=len(config.roles), agent=agent, **given)
+
+
+def _grades_json(env: EnvConfig) -> bool:
+    """Whether answers are graded as JSON, perhaps by one grader of several."""
+    given = env.options.get("grader")
+    parts = given if isinstance(given, list) else [given]
+    named = [part.get("grader") if isinstance(part, dict) else part for part in parts]
+    return env.name == TASKS and "json" in named
 
 
 def travelling_agent(config: RunConfig) -> TravellingAgent | None:
@@ -158,8 +168,9 @@ def travelling_agent(config: RunConfig) -> TravellingAgent | None:
     kind = kind_of(own.backend)
     if not is_own_agent(own.backend) or kind not in _TRAVELLING:
         return None
-    # Keys and limits are the writer's.
-    settings = evolve(_model_settings(config, "target"), api_key_env="", requests_per_minute=0, tokens_per_minute=0)
+    # Keys and limits are the writer's, and so is it to try again.
+    own_settings = model_settings(config, "target")
+    settings = evolve(own_settings, api_key_env="", requests_per_minute=0, tokens_per_minute=0, attempts=1)
     return TravellingAgent(kind=kind, settings=settings, gateway=bool(own.gateway))
 
 
@@ -184,9 +195,10 @@ def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, .
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def function_model(function: AnswerFunction, name: str, timeout_seconds: float) -> ChatModel:
-    """A Python function as a model, under the name that the log has for it."""
-    return FunctionModel(function=function, name=name, timeout_seconds=timeout_seconds)
+def function_model(function: AnswerFunction, name: str, config: RunConfig, role: Role) -> ChatModel:
+    """A Python function as one role's model, under the name that the log has for it."""
+    seconds, retry = config.role(role).timeout_seconds, policy_of(model_settings(config, role))
+    return FunctionModel(function=function, name=name, timeout_seconds=seconds, retry=retry)
 
 
 def open_environment(

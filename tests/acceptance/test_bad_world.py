@@ -362,7 +362,7 @@ def test_a_shell_that_allows_few_files_has_fewer_calls_at_once(
     done = evolve(desk, how=few_files(64)).run("run", "config.yaml", "--run", "one")
     assert done.code == 0, done.err
     assert "this shell allows 64 open files, and 512 workers need more" in done.err
-    assert "ulimit -n 1088" in done.err
+    assert "ulimit -n 1056" in done.err
     assert 8 < endpoint.server.most_in_flight <= 16
 
 

@@ -71,7 +71,7 @@ def test_money_and_tokens_hold_where_nothing_is_reported(desk: Desk, endpoint: E
     asked = len(endpoint.server.requests)
     assert 5 < asked < 25
     refused = desk.run("resume", "one", "--quiet", "--max-cost", "0.01")
-    assert refused.code == 2
+    assert refused.code == 3
     assert "budget.max_cost is 0.01, with 0.0" in refused.err
     assert len(endpoint.server.requests) == asked
 

@@ -55,6 +55,7 @@ def test_what_resume_does_not_change_has_another_way(cli: Cli, paused: Path) -> 
         done = cli("resume", "one", "--set", setting, *where)
         assert (done.code, said in done.err) == (2, True), done.err
     less = cli("resume", "one", "--max-calls", 5, *where)
+    assert less.code == 3
     assert less.err.startswith("error: budget.max_calls is 5, with 60 calls made so far\n")
 
 

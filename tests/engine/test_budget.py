@@ -22,7 +22,7 @@ from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimiz
 from skillopt_es.audit.check import check
 from skillopt_es.config import recorded_config
 from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, CutShort, Purse, Tariff
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import BudgetReached, ConfigError
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -229,7 +229,7 @@ def test_a_cap_below_what_is_spent_is_refused(tmp_path: Path) -> None:
     """And nothing is recorded; so is money without prices."""
     paused_at(tmp_path, ["budget.max_calls=20"])
     run, before = tmp_path / "run", len(events_of(tmp_path / "run"))
-    with pytest.raises(ConfigError, match=r"budget\.max_calls is 10, with 20 calls made so far"):
+    with pytest.raises(BudgetReached, match=r"budget\.max_calls is 10, with 20 calls made so far"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_calls=10",))))
     with pytest.raises(ConfigError, match="price of every model, and o has none"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_cost=10",))))
@@ -284,7 +284,7 @@ def test_minutes_count_while_the_run_goes_on(tmp_path: Path) -> None:
     paused = read_state(tmp_path / "run").paused
     assert paused is not None
     assert "budget.max_minutes is 1" in paused.message
-    with pytest.raises(ConfigError, match=r"max_minutes is 0\.5, with "):
+    with pytest.raises(BudgetReached, match=r"max_minutes is 0\.5, with "):
         asyncio.run(resume(tmp_path / "run", world.session(overrides=("budget.max_minutes=0.5",))))
 
 

@@ -148,6 +148,7 @@ def test_a_pause_says_how_many_items_failed_of_what_and_the_first_of_them(scored
     assert found == RunPaused(
         reason="unmeasured",
         message="4 of 5 items at e1/s1/gate could not be measured (1 not_run, 1 timeout, 2 transport); first, b: late",
+        hint="with `--set rollout.max_failed_share=N` (now 0.25) a larger share of the items may be without a grade",
     )
     nothing = scored(NotRun("no key"))
     assert isinstance(nothing, RunPaused)

@@ -19,7 +19,7 @@ from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.check import check
 from skillopt_es.engine.steering import LIMITS, Asked, OrderRefused, check_order, event_of
 from skillopt_es.engine.tasks import Task
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import BudgetReached
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -240,7 +240,7 @@ def test_more_minutes_that_were_ordered_at_rest_let_a_run_go_on(tmp_path: Path) 
     session = replace(ScriptedWorld().session(), clock=lambda: next(clock), now=lambda: next(now))
     chosen = config(tmp_path, ["budget.max_minutes=20", *SHORT])
     assert asyncio.run(start(chosen, folder, session)).status == "paused"
-    with pytest.raises(ConfigError, match="minutes taken"):
+    with pytest.raises(BudgetReached, match="minutes taken"):
         asyncio.run(resume(folder, ScriptedWorld().session()))
     leave(folder, "budget", by="anna", why="it learns", settings={"budget.max_minutes": 100_000})
     assert asyncio.run(resume(folder, ScriptedWorld().session())).status == "completed"

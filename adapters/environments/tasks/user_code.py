@@ -20,6 +20,7 @@ from skillopt_es.adapters.environments.tasks.verdicts import (
     verdict_of,
 )
 from skillopt_es.adapters.loading import CannotLoadError, load_function
+from skillopt_es.adapters.raised import raised_words
 from skillopt_es.errors import SettingRefused
 from skillopt_es.events.values import Json
 from skillopt_es.ports import GraderFunction
@@ -54,8 +55,7 @@ class _PythonGrader:
         except GraderError:
             raise
         except BaseException as error:  # user code may raise anything, sys.exit() included
-            said = f"{type(error).__name__}: {error}".replace(str(self.folder), ".")
-            raise GraderError(f"the grader raised {said[:500]}") from error
+            raise GraderError(f"the grader raised {raised_words(error, self.folder)}") from error
 
 
 def python_graders(code: PythonCode | GivenCode, folder: Path, timeout: float) -> Callable[[Fields], Grader]:

@@ -24,7 +24,9 @@ from skillopt_es.engine.tasks import (
     draw_seed,
     shuffled,
     some_of,
+    too_many_unmeasured,
     units_of,
+    unmeasured_hint,
 )
 from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted, RunPaused
 from skillopt_es.events.places import Place
@@ -179,13 +181,14 @@ def failed_parts(state: SkillsState, run: RunData) -> RunPaused | None:
     """That too many results could not be measured to say what changes do; nothing where enough could."""
     rows = [_rows(state, unit.place)[unit.item] for unit in _units(state, run)]
     failed = [row for row in rows if not isinstance(row.outcome, Measured)]
-    if len(failed) <= run.config.rollout.max_failed_share * len(rows):
+    if not too_many_unmeasured([row.outcome for row in rows], run, "val", len(rows)):
         return None
     first = failed[0]
     return RunPaused(
         reason="unmeasured",
         message=f"{len(failed)} of {len(rows)} items at {place_of(state) / 'parts'} could not be measured; first, "
         f"{first.item}: {getattr(first.outcome, 'message', '')}",
+        hint=unmeasured_hint((row.outcome for row in failed), run),
     )
 
 

@@ -121,3 +121,51 @@ def test_a_program_that_prints_no_object_is_told(output: str, said: str) -> None
 def test_an_agent_may_say_that_it_failed() -> None:
     """In its own words, which is no answer."""
     assert read_answer({"error": "the shop is closed"}).error == "the shop is closed"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"queue": "tea", "urgent": True}, '{"queue": "tea", "urgent": true}'),
+        ({"answer": {"queue": "tea"}, "steps": ["I looked."]}, '{"queue": "tea"}'),
+        ({"answer": ["tea", "grün"]}, '["tea", "grün"]'),
+        ([1, 2], "[1, 2]"),
+        ({"score": 3, "queue": "tea"}, '{"score": 3, "queue": "tea"}'),
+        ('{"queue": "tea"}', '{"queue": "tea"}'),
+    ],
+)
+def test_where_answers_are_graded_as_json_an_object_is_an_answer(value: object, text: str) -> None:
+    """By itself, or as `answer`; it is written as JSON text."""
+    assert read_answer(value, as_json=True).text == text
+    if not isinstance(value, str):
+        with pytest.raises(UnreadableError, match=r"env\.grader: json|neither a text"):
+            read_answer(value)
+
+
+def test_a_printed_object_is_an_answer_too() -> None:
+    """In its last line, after whatever it logged."""
+    assert read_printed('looking\n{"queue": "tea"}\n', as_json=True).text == '{"queue": "tea"}'
+
+
+def _nested() -> list[object]:
+    value: list[object] = []
+    for _ in range(5_000):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"answer": "x", "steps": [{"tool": "t", "input": _nested()}]},
+        {"answer": _nested()},
+        {"answer": "x", "steps": [{"tool": "t", "output": object()}]},
+        {"answer": "x", "messages": [{"role": "assistant", "content": {"a": {1, 2}}}]},
+        {"answer": {"when": {1, 2}}},
+    ],
+)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_is_no_json_is_the_answers_own_fault(value: object, as_json: bool) -> None:
+    """A function may return anything, however deep."""
+    with pytest.raises(UnreadableError, match=r"nested too deeply|cannot be written as JSON|not text"):
+        read_answer(value, as_json=as_json)

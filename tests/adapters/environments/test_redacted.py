@@ -85,7 +85,7 @@ async def graded(environment: Environment) -> Episode:
 
 
 @pytest.mark.parametrize("head", ["def", "async def"])
-@pytest.mark.parametrize("before", [0, 470])
+@pytest.mark.parametrize("before", [0, 270])
 def test_an_exception_of_a_grader_loses_the_key(tmp_path: Path, head: str, before: int) -> None:
     """Also where the text is so long that the key is cut."""
     code = f"{head} grade(answer, item):\n    raise RuntimeError({'.' * before + KEY!r})\n"

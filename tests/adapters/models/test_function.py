@@ -35,7 +35,7 @@ def test_a_plain_and_an_async_function_answer() -> None:
 @pytest.mark.parametrize(
     ("function", "kind", "said"),
     [
-        (lambda _: 1 / 0, "invalid_reply", "f raised ZeroDivisionError"),
+        (lambda _: 1 / 0, "crash", "f raised ZeroDivisionError"),
         (lambda _: 7, "config", "f returned int"),
         (lambda _: asyncio.sleep(900), "timeout", "f took longer than 0.01 seconds"),
     ],

@@ -11,6 +11,9 @@ from support.fake_time import FakeTime, settle
 
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.limits import Limiter, Slots, TokenBucket
+from skillopt_es.config import load_config
+from skillopt_es.ports import calls_within, files_needed
+from skillopt_es.sessions.opening import model_settings
 
 RATE_LIMITED = Failure(kind="rate_limit", message="slow", retry=True, status=429, server_wait=7.0)
 NO_KEY = failure("auth", "HTTP 401: who are you?", status=401)
@@ -397,3 +400,22 @@ def test_who_waits_can_be_sent_away() -> None:
         assert await gate.enter(0) is None
 
     run(scenario())
+
+
+@pytest.mark.parametrize("roles", [1, 2, 3])
+@pytest.mark.parametrize("calls", [1, 64, 512])
+def test_as_many_calls_fit_as_files_are_said_to_be_needed_for(calls: int, roles: int) -> None:
+    """What a shell is told to allow is what each of the roles then uses, a judge's too."""
+    allowed = files_needed(calls, roles)
+    assert calls_within(allowed, roles) == calls
+    assert calls_within(allowed - 1, roles) == max(1, calls - 1)
+    assert roles * calls_within(allowed, roles) < allowed
+
+
+def test_a_judge_takes_its_share_of_the_files() -> None:
+    """Three models never open more than the system allows."""
+    found = []
+    for judge in ((), ("model.judge=j",)):
+        config = load_config(None, ("model.backend=openai", "model.target_backend=simulated", *judge), {})
+        found.append(model_settings(config, "target").roles)
+    assert found == [2, 3]

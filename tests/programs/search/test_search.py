@@ -541,7 +541,7 @@ def test_a_task_that_fails_for_good_does_not_stop_it(tmp_path: Path) -> None:
     assert run.status == "completed"
     tried = [event for event in of_type(run, RolloutCompleted) if isinstance(event.outcome, Failed)]
     scored = [event for event in of_type(run, SkillScored) if event.score.measured == 0]
-    assert {event.outcome.kind for event in tried if isinstance(event.outcome, Failed)} == {"invalid_reply"}
+    assert {event.outcome.kind for event in tried if isinstance(event.outcome, Failed)} == {"crash"}
     assert scored
     assert len(rules_in(run.skill("best").text)) > 6
 
