@@ -186,10 +186,11 @@ def test_an_evaluation_asks_a_judge_anew_that_nobody_could_read(folder: Path) ->
     said = ["hm", '{"points": {"right": 4}}']
     Path("SKILL.md").write_text("Answer.", encoding="utf-8")
 
-    def scored() -> int:
+    def scored() -> int | None:
         found = so.evaluate(Path("SKILL.md"), CONFIG, splits=["val"], target=echo, judge=lambda request: said[0])
-        return found.results[0].score.measured
+        score = found.results[0].score
+        return None if score is None else score.measured
 
-    assert scored() == 0
+    assert scored() is None
     del said[0]
     assert scored() == 1
