@@ -7,6 +7,7 @@ from other skills names them, so that the lines it keeps are still known as thei
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from attrs import field, frozen
@@ -116,15 +117,64 @@ def _merge(tree: SkillTree, edit: Edit) -> Done:
     if problem:
         return Done(status="skipped_format", note=problem)
     mains = tuple(main_file(each) for each in sources)
-    written = {main_file(new): Written(text=f"{edit.content.strip()}\n", sources=mains)}
-    gone = tuple(path for each in sources for path, _ in _files(tree, each))
-    for path in gone:
-        into = f"{new}/{path.partition('/')[2]}"
-        if path not in mains:
-            if into in written:
-                return Done(status="skipped_file_exists", note=f"two of the merged skills have {into}")
-            written[into] = Written(text=tree.files[path], sources=(path,))
-    return Done(status="applied_merge", written=written, gone=tuple(path for path in gone if path not in written))
+    text, others, moved = f"{edit.content.strip()}\n", dict[str, Written](), list[str]()
+    for each in dict.fromkeys(sources):
+        names = _names_in(each, _carried(tree, each), others)
+        renamed = {old: name for old, name in names.items() if old != name}
+        for old, name in names.items():
+            path = f"{each}/{old}"
+            sources_of = others[name].sources if name in others else ()
+            others[name] = Written(text=_relinked(tree.files[path], old, renamed), sources=(*sources_of, path))
+        text = _relinked_lines(text, tree, each, mains, renamed)
+        moved += [f"{each}/{old} is {new}/{name} now" for old, name in renamed.items()]
+    written = {f"{new}/{name}": each for name, each in others.items()}
+    written[main_file(new)] = Written(text=text, sources=mains)
+    gone = tuple(path for each in dict.fromkeys(sources) for path, _ in _files(tree, each) if path not in written)
+    return Done(status="applied_merge", note="; ".join(moved), written=written, gone=gone)
+
+
+def _carried(tree: SkillTree, skill: str) -> dict[str, str]:
+    """The texts of a skill's further files, by their paths in its folder."""
+    return {path.partition("/")[2]: text for path, text in _files(tree, skill) if path != main_file(skill)}
+
+
+def _names_in(skill: str, files: Mapping[str, str], there: Mapping[str, Written]) -> dict[str, str]:
+    """
+    What each file of a skill is called beside those that the merged skill has already.
+
+    A file with another text than that of its name is called after its skill. One with the same text is that file.
+    """
+    names: dict[str, str] = {}
+    for path, text in files.items():
+        name, number = path, 1
+        while name in (there.keys() | {*names.values()}) and not (name in there and there[name].text == text):
+            folder, slash, file = path.rpartition("/")
+            name = f"{folder}{slash}{skill}-{f'{number}-' if number > 1 else ''}{file}"
+            number += 1
+        names[path] = name
+    return names
+
+
+def _relinked(text: str, file: str, renamed: Mapping[str, str]) -> str:
+    """A file's text with links to files of the same skill that have another name now."""
+    folder = file.rpartition("/")[0]
+    for old, name in renamed.items():
+        text = re.sub(rf"(?<![\w/.-])((?:\./)?){re.escape(old)}(?![\w/-])", rf"\g<1>{name}", text)
+        beside, _, bare = old.rpartition("/")
+        if folder and beside == folder:  # a link may start at the file that it stands in
+            text = re.sub(rf"(?<=\]\()((?:\./)?){re.escape(bare)}(?=[)#])", rf"\g<1>{name.rpartition('/')[2]}", text)
+    return text
+
+
+def _relinked_lines(text: str, tree: SkillTree, skill: str, mains: tuple[str, ...], renamed: Mapping[str, str]) -> str:
+    """The merged text with the links in those of its lines that are this skill's alone."""
+    if not renamed:
+        return text
+    lines = {main: {*map(str.strip, tree.files[main].splitlines())} for main in mains}
+    own = lines[main_file(skill)].difference(*(each for main, each in lines.items() if main != main_file(skill)))
+    return "".join(
+        _relinked(line, SKILL_FILE, renamed) if line.strip() in own else line for line in text.splitlines(keepends=True)
+    )
 
 
 def _split(tree: SkillTree, edit: Edit) -> Done:

@@ -52,6 +52,47 @@ def test_lines_that_a_merge_keeps_are_known_as_those_of_the_skills_before() -> N
     assert change.before == TREE.files["money/SKILL.md"] + TREE.files["prices/SKILL.md"]
 
 
+def test_files_of_one_name_are_carried_by_a_merge_with_the_links_to_them() -> None:
+    """The second is called after its skill; its own lines and files lead to it. Equal files are one."""
+    tree = folder(
+        money=skill("money", "Sums.", "- see references/more.md\n- both [it](./references/same.md)"),
+        prices=skill("prices", "Prices.", "- prices are in [more](./references/more.md#tax)\n- see references/more.md"),
+    )
+    more = {
+        "money/references/more.md": "Of money.\n",
+        "money/references/same.md": "The same.\n",
+        "prices/references/more.md": "Of prices.\n",
+        "prices/references/same.md": "The same.\n",
+        "prices/references/other.md": "As in [more](more.md), not in references/more.mdx.\n",
+    }
+    tree = SkillTree(files={**tree.files, **more}, main="")
+    text = skill("amounts", "Both.", "- see references/more.md\n- prices are in [more](./references/more.md#tax)")
+    merged, done = after(edit("merge", "amounts", text, "money prices"), tree=tree)
+    assert done == ["applied_merge"]
+    assert dict(merged.files) == {
+        "amounts/SKILL.md": text.replace("(./references/more.md#tax)", "(./references/prices-more.md#tax)").strip()
+        + "\n",
+        "amounts/references/more.md": "Of money.\n",
+        "amounts/references/same.md": "The same.\n",
+        "amounts/references/prices-more.md": "Of prices.\n",
+        "amounts/references/other.md": "As in [more](prices-more.md), not in references/more.mdx.\n",
+    }
+
+
+def test_a_merge_into_one_of_its_skills_takes_no_name_that_is_there() -> None:
+    """Whatever the files are called already."""
+    files = {
+        "money/a.md": "1\n",
+        "money/prices-a.md": "2\n",
+        "prices/a.md": "3\n",
+    }
+    tree = SkillTree(files={**TREE.files, **files}, main="")
+    merged, done = after(edit("merge", "money", skill("money", "Both.", "- both"), "money prices"), tree=tree)
+    assert done == ["applied_merge"]
+    others = {path: text for path, text in merged.files.items() if not path.endswith("SKILL.md")}
+    assert others == {"money/a.md": "1\n", "money/prices-a.md": "2\n", "money/prices-2-a.md": "3\n"}
+
+
 def test_the_parts_of_a_change_come_together_or_not_at_all() -> None:
     """A split whose second part has a taken name leaves the skill as it is; another change is not touched by that."""
     parts = [
