@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunForked,
+    RunSteered,
     SkillScored,
     SlowUpdateProposed,
     StepSkipped,
@@ -44,6 +45,23 @@ from skillopt_es.projections.state import RunState, proposals_in
 
 Cell = str | int | float | None
 Row = dict[str, Cell]
+
+
+def steering_row(recorded: Recorded) -> Row:
+    """What somebody ordered while the run was open."""
+    event = recorded.event
+    assert isinstance(event, RunSteered)
+    settings = {each.key: each.value for each in event.settings}
+    return {
+        "seq": recorded.seq,
+        "recorded_at": recorded.recorded_at,
+        "name": event.name,
+        "command": event.order,
+        "given_by": event.by,
+        "why": event.why,
+        "text": event.text,
+        "settings": json.dumps(settings, sort_keys=True) if settings else None,
+    }
 
 
 def step_row(line: StepLine) -> Row:

@@ -1,8 +1,8 @@
 """
 Ordinary tables of one or several runs for SQL and spreadsheets: sqlite-utils and Datasette find keys, views and texts.
 
-They go into a file of their own, never into a log, and are rebuilt each time: delete them whenever you like. Every
-table has a column `run`, but for `skills`, which name themselves by their content.
+They go into a file of their own, never into a log: delete them whenever you like. A run that is added to a file takes
+the place of its earlier rows. Every table has a column `run`, but for `skills`, which name themselves by their content.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from skillopt_es.projections.table_rows import (
     run_row,
     skill_rows,
     skill_texts,
+    steering_row,
     step_row,
     trajectory_row,
     written_texts,
@@ -48,6 +49,19 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "best": str,
         "best_value": float,
         "config": str,
+        "sweep": str,
+        "setting": str,
+    },
+    "steering": {
+        "run": str,
+        "seq": int,
+        "recorded_at": str,
+        "name": str,
+        "command": str,
+        "given_by": str,
+        "why": str,
+        "text": str,
+        "settings": str,
     },
     "steps": {
         "run": str,
@@ -163,6 +177,7 @@ _KEYS = {
     "rollouts": ("run", "seq"),
     "edits": ("run", "id"),
     "calls": ("run", "n"),
+    "steering": ("run", "seq"),
     "texts": ("id",),
 }
 _RUN = ("run", "runs", "run")
@@ -174,9 +189,15 @@ _FOREIGN = {
     "rollouts": (_RUN, _SKILL),
     "edits": (_RUN,),
     "calls": (_RUN,),
+    "steering": (_RUN,),
     "texts": (_RUN,),
 }
 _VIEWS = {
+    # A section of a config holds settings; what lies deeper is JSON.
+    "settings": "select run, section.key || '.' || setting.key as key, setting.value as value"
+    " from runs, json_each(runs.config) as section, json_each(section.value) as setting where section.type = 'object'"
+    " union all select run, section.key, section.value"
+    " from runs, json_each(runs.config) as section where section.type <> 'object'",
     "items": "select run, item, purpose, count(*) as tries, avg(hard) as hard, avg(soft) as soft,"
     " sum(outcome <> 'measured') as unmeasured from rollouts group by run, item, purpose",
     "applied_edits": "select * from edits where chosen and status like 'applied%' order by run, step, id",
@@ -196,7 +217,18 @@ def no_trajectories(log: EventLog) -> Iterable[tuple[Recorded, str]]:
     return ()
 
 
-def rebuild_tables(logs: Sequence[EventLog], path: Path, trajectories: Trajectories = no_trajectories) -> Path:
+Sweep = Callable[[EventLog], tuple[str, str]]
+"""The sweep that a run is part of, and its setting in it; two empty texts where it is part of none."""
+
+
+def no_sweep(log: EventLog) -> tuple[str, str]:
+    """A run of its own."""
+    return "", ""
+
+
+def rebuild_tables(
+    logs: Sequence[EventLog], path: Path, trajectories: Trajectories = no_trajectories, sweep: Sweep = no_sweep
+) -> Path:
     """Writes the tables of logs to a file, replacing it, with the trajectories that are wanted; the file."""
     draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)
@@ -206,25 +238,60 @@ def rebuild_tables(logs: Sequence[EventLog], path: Path, trajectories: Trajector
             connection.execute("pragma journal_mode = off")
             connection.execute("pragma synchronous = off")
             # What a user's plugins do must not change the tables.
-            _write(Database(connection, execute_plugins=False), logs, trajectories)
+            database = Database(connection, execute_plugins=False)
+            _create(database)
+            for name, log in zip(_names(logs), logs, strict=True):
+                _fill(database, name, log, trajectories, sweep)
+            database.index_foreign_keys()
+            for name, sql in _VIEWS.items():
+                database.create_view(name, sql)
+            database.table("texts").enable_fts(["text"], tokenize="porter")
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
     return path
 
 
-def _write(database: Database, logs: Sequence[EventLog], trajectories: Trajectories) -> None:
+def are_tables(path: Path) -> bool:
+    """Whether a file has these very tables and views, as an export of this version writes them."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            found = {name: [row[1] for row in connection.execute(f"pragma table_info([{name}])")] for name in _COLUMNS}
+            views = dict(connection.execute("select name, sql from sqlite_master where type = 'view'"))
+    except sqlite3.DatabaseError:
+        return False
+    return found == {name: [*columns] for name, columns in _COLUMNS.items()} and set(views) == set(_VIEWS)
+
+
+def add_to_tables(
+    logs: Sequence[EventLog], path: Path, trajectories: Trajectories = no_trajectories, sweep: Sweep = no_sweep
+) -> None:
+    """
+    Writes the rows of logs into a file with these tables; those of a run that is there already are replaced.
+
+    The file is a draft of the caller's: what is begun here may be half done.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        there = {str(run_id): str(name) for name, run_id in connection.execute("select run, run_id from runs")}
+        database = Database(connection, execute_plugins=False)
+        for log in logs:
+            name = there.get(log.run.run_id)
+            if name is None:
+                name = log.run.name if log.run.name not in there.values() else f"{log.run.name} {log.run.run_id}"
+                there[log.run.run_id] = name
+            for table in reversed([*_COLUMNS]):  # rows before the run that they are of
+                if table != "skills":
+                    connection.execute(f"delete from [{table}] where run = ?", [name])  # noqa: S608 - our own names
+            _fill(database, name, log, trajectories, sweep)
+        database.table("texts").rebuild_fts()
+
+
+def _create(database: Database) -> None:
     for name, columns in _COLUMNS.items():
         key = _KEYS[name]
         database.table(name).create(
             dict(columns), pk=key[0] if len(key) == 1 else key, foreign_keys=list(_FOREIGN.get(name, ()))
         )
-    for name, log in zip(_names(logs), logs, strict=True):
-        _fill(database, name, log, trajectories)
-    database.index_foreign_keys()
-    for name, sql in _VIEWS.items():
-        database.create_view(name, sql)
-    database.table("texts").enable_fts(["text"], tokenize="porter")
 
 
 def _names(logs: Sequence[EventLog]) -> list[str]:
@@ -233,10 +300,12 @@ def _names(logs: Sequence[EventLog]) -> list[str]:
     return [log.run.name if times[log.run.name] == 1 else f"{log.run.name} {log.run.run_id}" for log in logs]
 
 
-def _fill(database: Database, run: str, log: EventLog, trajectories: Trajectories) -> None:
+def _fill(database: Database, run: str, log: EventLog, trajectories: Trajectories, sweep: Sweep) -> None:
+    part_of, setting = sweep(log)
     searched = starmap(trajectory_row, trajectories(log))
     contents: Mapping[str, Iterable[Row]] = {
-        "runs": [run_row(log.run, log.read())],
+        "runs": [{**run_row(log.run, log.read()), "sweep": part_of or None, "setting": setting or None}],
+        "steering": map(steering_row, log.read(types={"RunSteered"})),
         "steps": map(step_row, summarize(recorded.event for recorded in log.read()).step_lines),
         "evaluations": map(evaluation_row, log.read(types={"SkillScored"})),
         "rollouts": map(rollout_row, log.read(types={"RolloutCompleted"})),

@@ -17,8 +17,10 @@ from sqlite_utils.cli import cli as sqlite_utils_command
 from support.doc_commands import shell_commands
 
 from skillopt_es.cli.main import main
-from skillopt_es.events.catalog import CandidateGated
+from skillopt_es.events.catalog import CandidateGated, Recorded, RunSteered
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Setting
+from skillopt_es.projections.table_rows import steering_row
 from skillopt_es.projections.tables import rebuild_tables
 from skillopt_es.runs.overview import spent
 from skillopt_es.sessions.forking import make_fork
@@ -128,3 +130,69 @@ def step_end(folder: Path, step: int) -> int:
 def test_there_are_examples_of_both() -> None:
     """The page was found."""
     assert {where for where, _ in EXAMPLES} == {"", " log"}
+
+
+def test_a_run_is_added_to_an_earlier_export(demo_run: Path, two_runs: Path, tmp_path: Path) -> None:
+    """Or replaced; a run of the same name is told apart, and foreign files are refused."""
+    tables, fork = tmp_path / "runs.db", two_runs / "second"
+    other = tmp_path / "elsewhere" / demo_run.name
+    other.parent.mkdir()
+    make_fork(demo_run, step_end(demo_run, 2), other, now=lambda: datetime.now(UTC))
+    assert exported(demo_run, tables) == 0
+    whole = counts(tables)
+    for run in (fork, demo_run, other, fork):
+        assert exported(run, tables) == 0
+    after = counts(tables)
+    names = {name for _, name in after}
+    assert len(names) == 3
+    assert {name for name in names if name.startswith(demo_run.name)} > {demo_run.name}
+    assert {key: count for key, count in after.items() if key[1] == demo_run.name} == whole
+    with closing(sqlite3.connect(tables)) as database:
+        assert database.execute("pragma integrity_check").fetchall() == [("ok",)]
+        assert not database.execute("pragma foreign_key_check").fetchall()
+        found = (
+            "select distinct run from texts_fts join texts on texts.id = texts_fts.rowid where texts_fts match 'date'"
+        )
+        assert {row[0] for row in database.execute(found)} == names
+        seeds = database.execute("select value from settings where key = 'train.seed'").fetchall()
+        assert len(seeds) == 3
+    for name in ("notes.txt", "other.db"):
+        foreign = tmp_path / name
+        with closing(sqlite3.connect(tmp_path / "other.db")) as database:
+            database.execute("create table if not exists runs (run text)")
+        (tmp_path / "notes.txt").write_text("mine")
+        before = foreign.read_bytes()
+        assert exported(demo_run, foreign) == 2
+        assert foreign.read_bytes() == before
+
+
+def exported(run: Path, tables: Path) -> int:
+    """The exit code of an export."""
+    with pytest.raises(SystemExit) as done:
+        main(["export", str(run), "--format", "sqlite", "--out", str(tables)])
+    assert isinstance(done.value.code, int)
+    return done.value.code
+
+
+def counts(tables: Path) -> dict[tuple[str, str], int]:
+    """How many rows each run has in each table."""
+    found = {}
+    with closing(sqlite3.connect(tables)) as database:
+        for name in ("runs", "steps", "evaluations", "rollouts", "edits", "calls", "texts"):
+            for run, count in database.execute(f"select run, count(*) from {name} group by run"):
+                found[name, run] = count
+    return found
+
+
+def test_who_steered_is_a_row() -> None:
+    """With the limits that were changed."""
+    event = RunSteered(
+        name="o1", order="budget", by="ann", why="more", text="", settings=(Setting("budget.max_calls", 40),)
+    )
+    row = steering_row(Recorded(seq=7, recorded_at="2026-11-20T05:00:00Z", event=event, hash="a", prev_hash="b"))
+    assert (row["seq"], row["command"], row["given_by"], row["settings"]) == (
+        7,
+        "budget",
+        "ann",
+        '{"budget.max_calls": 40}',
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -74,7 +75,8 @@ def export_command(
              of --name, of its own frontmatter, or else of OUT; unless OUT has that name, a folder of it is made in OUT
     jsonl    one event a line, whole; the same log always gives the same bytes
     sqlite   tables of steps, evaluations, rollouts, edits and calls, for SQL and spreadsheets, and a full-text search
-             of skills and edits; of several runs, too: `export first second --format sqlite --out runs.db`
+             of skills and edits; of several runs, too: `export first second --format sqlite --out runs.db`. A file
+             of an earlier export gets the run in addition, or its new rows; --force writes the file anew
     skillopt the result folder of the original SkillOpt; a folder that is new, empty or an earlier export
     datasette a folder for `datasette OUT`: the tables of runs, what they mean, and queries to begin with
     mlflow   params, metrics by step and the best skill, to an MLflow store (--tracking-uri); extra `mlflow`
@@ -229,22 +231,58 @@ def _export_tables(logs: Sequence[EventLog], out: str, *, trajectories: bool, fo
 
     if out == "-":
         raise OutputRefused("a database cannot be written to standard output", hint="name a file, such as run.db")
-    with writing(Path(out), force=force) as draft:
+    path = Path(out)
+    if path.is_file() and not force:
+        _add_tables(logs, path, trajectories=trajectories)
+        return
+    with writing(path, force=force) as draft:
         write_tables(logs, draft, trajectories=trajectories)
     click.echo(out)
+
+
+def _add_tables(logs: Sequence[EventLog], path: Path, *, trajectories: bool) -> None:
+    """Adds runs to an earlier export; raises OutputRefused for any other file."""
+    from skillopt_es.cli.files import writing
+    from skillopt_es.projections.tables import add_to_tables, are_tables, no_trajectories
+
+    if not are_tables(path):
+        raise OutputRefused(
+            f"{path} exists already, and is no export of this version", hint="name another file; --force replaces it"
+        )
+    _refuse_twice(logs)
+    with writing(path, force=True) as draft:
+        shutil.copyfile(path, draft)
+        add_to_tables(logs, draft, _trajectories if trajectories else no_trajectories, _sweep_of)
+    click.echo(f"{path} ({counted(len(logs), 'run')} added)")
 
 
 def write_tables(logs: Sequence[EventLog], path: Path, *, trajectories: bool) -> None:
     """Writes the tables of runs, none of them twice; raises OutputRefused for what is the same run."""
     from skillopt_es.projections.tables import no_trajectories, rebuild_tables
 
+    _refuse_twice(logs)
+    rebuild_tables(logs, path, _trajectories if trajectories else no_trajectories, _sweep_of)
+
+
+def _refuse_twice(logs: Sequence[EventLog]) -> None:
     names: dict[str, str] = {}
     for log in logs:
         if log.run.run_id in names:
             hint = "name each run once; a copy of a run has the rows of the run"
             raise OutputRefused(f"{names[log.run.run_id]} and {log.run.name} are the same run", hint=hint)
         names[log.run.run_id] = log.run.name
-    rebuild_tables(logs, path, _trajectories if trajectories else no_trajectories)
+
+
+def _sweep_of(log: EventLog) -> tuple[str, str]:
+    """A run of a sweep lies in the sweep's own folder, whose plan names its setting."""
+    from skillopt_es.sweeps.log import is_sweep, read_sweep
+
+    run = log.path.resolve().parent
+    folder = run.parent.parent
+    if not is_sweep(folder):
+        return "", ""
+    setting = next((each.setting for each in read_sweep(folder).runs if each.name == run.name), "")
+    return (folder.name, setting) if setting else ("", "")
 
 
 def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
