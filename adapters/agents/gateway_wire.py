@@ -12,11 +12,13 @@ import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from json import JSONDecodeError
 from typing import cast
 
 from attrs import frozen
 
 from skillopt_es.adapters.harnesses.stream import inside, objects_in, text_in
+from skillopt_es.adapters.strict_json import STRICT
 from skillopt_es.events.values import Json
 from skillopt_es.ports import (
     CallFailed,
@@ -53,8 +55,17 @@ _READ = frozenset(
         "n",
     }
 )
-# What a reply of ours has no place for.
-_REFUSED = ("logprobs", "top_logprobs", "audio", "modalities", "functions", "function_call", "web_search_options")
+# What a reply of ours has no place for, and other models.
+_REFUSED = (
+    "models",
+    "logprobs",
+    "top_logprobs",
+    "audio",
+    "modalities",
+    "functions",
+    "function_call",
+    "web_search_options",
+)
 _IMAGE = re.compile(r"data:(image/(?:png|jpeg));base64,(.*)", re.DOTALL)
 _FINISHES = {"stop": "stop", "length": "length", "tools": "tool_calls", "refused": "stop", "filtered": "content_filter"}
 STATUSES: Mapping[str, int] = {"bad_request": 400, "context_length": 400, "rate_limit": 429, "timeout": 504}
@@ -81,9 +92,12 @@ class Wanted:
 def read_wanted(body: bytes, *, slot: str, model: str, most_tokens: int) -> Wanted:
     """The question in a body; raises RefusedError for what cannot be put as it is meant."""
     try:
-        parsed: object = json.loads(body)
-    except (ValueError, RecursionError):
+        parsed: object = STRICT.decode(body.decode("utf-8-sig"))
+    except JSONDecodeError:
         raise RefusedError(400, "the body is not JSON") from None
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise RefusedError(400, f"the body is not JSON: {why}") from None
     if not isinstance(parsed, dict):
         raise RefusedError(400, "the body is not a JSON object")
     asked = cast("Mapping[str, Json]", parsed)
@@ -129,7 +143,7 @@ def _most_tokens(asked: Mapping[str, Json], most: int) -> int:
         if value is not None:
             if type(value) is not int or value < 1:
                 raise RefusedError(400, f"`{name}` must be a whole number of at least 1")
-            return value
+            return min(value, most)
     return most
 
 

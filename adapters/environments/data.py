@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from json import JSONDecodeError, JSONDecoder
+from json import JSONDecodeError
 from pathlib import Path
 from typing import NoReturn
 
 from attrs import frozen
 
+from skillopt_es.adapters.strict_json import STRICT
 from skillopt_es.errors import DataError
 from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json
@@ -204,24 +204,10 @@ def _lines(path: Path, text: str) -> Iterator[tuple[int, Json]]:
         yield number, value
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is too large")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
-
-
 def _decode(path: Path, text: str, start: int, *, first_line: int = 1) -> tuple[Json, int]:
     try:
         value: Json
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = STRICT.raw_decode(text, start)
     except JSONDecodeError as error:
         _not_json(path, error, first_line=first_line)
     except (ValueError, RecursionError) as error:

@@ -59,6 +59,13 @@ def test_a_question_is_read_with_all_that_it_says() -> None:
     assert wanted().request.max_tokens == 500
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_an_answer_is_no_longer_than_the_config_allows(name: str) -> None:
+    """However much an agent asks for."""
+    assert wanted(**{name: 1_000_000_000_000}).request.max_tokens == 500
+    assert wanted(**{name: 20}).request.max_tokens == 20
+
+
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
@@ -74,6 +81,9 @@ def test_a_question_is_read_with_all_that_it_says() -> None:
         ({"n": 3}, 400, "`n` must be 1"),
         ({"logprobs": True}, 400, "cannot answer with `logprobs`"),
         ({"max_tokens": 0}, 400, "`max_tokens` must be a whole number"),
+        ({"temperature": float("nan")}, 400, "the body is not JSON: NaN is not JSON"),
+        ({"tools": [{"x": float("-inf")}]}, 400, "-Infinity is not JSON"),
+        ({"models": ["large"]}, 400, "cannot answer with `models`"),
         ({"temperature": "hot"}, 400, "`temperature` must be a number"),
         ({"tools": [{"type": "web_search"}]}, 400, "a tool must be a function"),
     ],
