@@ -42,7 +42,8 @@ SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_S
 SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/alternatives")
 # As /dev/zero there is the machine's /dev/full: it reads the same and cannot be mapped as memory that nobody counts.
 DEVICES = {"null": "null", "zero": "full", "full": "full", "random": "random", "urandom": "urandom"}
-KEYS = ("/proc/keys", "/proc/key-users")
+# What says how this machine was started, and which keys there are.
+COVERED = ("/proc/cmdline", "/proc/keys", "/proc/key-users")
 
 
 def main() -> None:
@@ -55,11 +56,15 @@ def main() -> None:
     # Opened while the machine's /sys can still be reached.
     launch.update(user=FIRST_USER + os.getpid(), **open_group(launch["group"]))
     enter_spaces()
+    with suppress(OSError):  # where there can be none, the path of this group of processes can be read
+        kernel.unshare(kernel.NEW_CGROUP)
+    # When the parent is killed from outside, so is this process.
+    kernel.prctl(kernel.DIE_WITH_PARENT, signal.SIGKILL)
     first = os.fork()
     if first:
         _, status = os.waitpid(first, 0)
         sys.exit(os.waitstatus_to_exitcode(status) and 1)
-    # When the parent is killed from outside, process 1 goes too, and everything behind the walls with it.
+    # Then process 1 goes too, and everything behind the walls with it.
     kernel.prctl(kernel.DIE_WITH_PARENT, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # what process 1 does not handle, the kernel does not deliver
     try:
@@ -128,7 +133,7 @@ def build_root(readable: list[str], disk_bytes: int) -> int:
         processes = os.open("/old/proc", os.O_RDONLY | os.O_DIRECTORY)
     else:
         processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
-        for path in filter(os.path.exists, KEYS):
+        for path in filter(os.path.exists, COVERED):
             kernel.mount("/dev/null", path, None, BIND)
     kernel.checked(kernel.libc.umount2(b"/old", kernel.DETACH), "umount2")
     os.rmdir("/old")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from pathlib import Path
 
+NEW_CGROUP = 0x2000000
 NEW_USER, NEW_NS, NEW_PID, NEW_NET, NEW_IPC, NEW_UTS = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000
 READ_ONLY, NO_SUID, NO_DEV, NO_EXEC, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 DETACH = 2
-DIE_WITH_PARENT, DUMPABLE, FILTER, NO_NEW_PRIVILEGES = 1, 4, 22, 38
+DIE_WITH_PARENT, DUMPABLE, FILTER, DROP_RIGHT, CHILD_SUBREAPER, NO_NEW_PRIVILEGES = 1, 4, 22, 24, 36, 38
+# Rights that root has (capabilities), by their numbers.
+DAC_READ_SEARCH, SETPCAP, SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN, SYS_BOOT = 2, 8, 16, 17, 19, 21, 22
+MKNOD, AUDIT_WRITE, AUDIT_CONTROL, SETFCAP, MAC_OVERRIDE, MAC_ADMIN, SYSLOG = 27, 29, 30, 31, 32, 33, 34
+PERFMON, BPF, CHECKPOINT_RESTORE = 38, 39, 40
 _BY_PROGRAM = 2
 _JOIN_SESSION_KEYRING = 1
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
@@ -29,10 +33,23 @@ def unshare(spaces: int) -> None:
 
 def name_user(user: int, group: int, *, was: tuple[int, int]) -> None:
     """Says which user and group somebody who entered a user space is there; `was` is who that was outside."""
+    name_users(f"{user} {was[0]} 1", f"{group} {was[1]} 1", process="self", alone=True)
+
+
+def name_users(users: str, groups: str, *, process: str, alone: bool) -> None:
+    """Says who is who in the user space of a process: maps as the kernel reads them, of one user `alone` or of many."""
     # In this order: without privilege the kernel takes a gid_map only after the `deny`.
-    texts = {"setgroups": "deny", "uid_map": f"{user} {was[0]} 1", "gid_map": f"{group} {was[1]} 1"}
+    texts = {"setgroups": "deny" if alone else "", "uid_map": users, "gid_map": groups}
     for name, text in texts.items():
-        Path(f"/proc/self/{name}").write_text(text)
+        if text:
+            with open(f"/proc/{process}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+
+
+def drop_right(right: int) -> None:
+    """Takes a right of root's from what this process starts; one that this kernel does not know, nothing has."""
+    if libc.prctl(DROP_RIGHT, right, 0, 0, 0) and ctypes.get_errno() != errno.EINVAL:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "fewer rights")
 
 
 def prctl(option: int, value: int) -> None:

@@ -67,8 +67,11 @@ _CLOSED: Mapping[str, tuple[int | None, int | None]] = {
     "shmctl": (31, 195), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "vmsplice": (278, 75),
 }  # fmt: skip
 # Those that programs do without when the kernel is too old for them.
-_ABSENT: Mapping[str, tuple[int, int]] = {
+_ABSENT: Mapping[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    # which programs of this machine are started shows where their files are watched
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
+    "fanotify_mark": (301, 263),
 }  # fmt: skip
 
 
@@ -90,6 +93,7 @@ _NEW_TIME = 0x80
 _SHARED_ANONYMOUS, _HUGE_PAGES = 0x21, 0x40000
 _LOCAL, _INTERNET, _INTERNET_6 = 1, 2, 10
 _PROCESS_1 = 1
+_SET_LEASE, _NOTIFY = 1024, 1026
 
 _RULES = (
     _Rule((56, 220), 0, "any of", (_NEW_SPACES,)),  # clone
@@ -100,6 +104,8 @@ _RULES = (
     # A socket of another family, such as the one to the host of a virtual machine, knows no network name space.
     _Rule((41, 198), 0, "is not", (_LOCAL, _INTERNET, _INTERNET_6), errno.EAFNOSUPPORT),  # socket
     _Rule((53, 199), 0, "is not", (_LOCAL,), errno.EAFNOSUPPORT),  # socketpair
+    # Older ways to watch files.
+    *(_Rule((72, 25), 1, "is", (what,)) for what in (_SET_LEASE, _NOTIFY)),  # fcntl
     # What waits in sockets is counted by their number, so their buffers stay as they are.
     _Rule((54, 208), 2, "is", (7,)),  # setsockopt: SO_SNDBUF
     # Process 1 may have the user of the script, which must neither slow it down nor limit it.

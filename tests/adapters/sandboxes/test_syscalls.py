@@ -93,3 +93,13 @@ def test_process_1_cannot_be_slowed_down(machine: str, prlimit: int, priority: i
 def test_a_processor_whose_numbers_are_not_known_has_no_filter() -> None:
     """And so no sandbox."""
     assert filter_for("riscv64") is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "calls", "fcntl"), [("x86_64", (253, 254, 294, 301), 72), ("aarch64", (26, 27, 263), 25)]
+)
+def test_files_cannot_be_watched(machine: str, calls: tuple[int, ...], fcntl: int) -> None:
+    """Those of the machine would say which programs its users start; locks and flags of files are open."""
+    assert {verdict(machine, each) for each in calls} == {ABSENT}
+    assert [verdict(machine, fcntl, 3, what) for what in (1024, 1026)] == [NO] * 2
+    assert [verdict(machine, fcntl, 3, what) for what in (1, 2, 3, 4, 6, 7, 1025, 1030)] == [ALLOWED] * 8

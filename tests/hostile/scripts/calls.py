@@ -16,6 +16,8 @@ OWN = {
         "umount2": (166, b"/usr", 2), "pivot_root": (155, b"/", b"/tmp"), "chroot": (161, b"/tmp"), "kexec_load": (246, 0, 0, 0, 0),
         "memfd_create": (319, b"x", 0), "shmget": (29, 0, 1 << 20, 0o1600), "msgget": (68, 0, 0o1600), "semget": (64, 0, 1, 0o1600),
         "mq_open": (240, b"x", 0o102, 0o600, 0), "io_setup": (206, 8, bytes(8)), "syslog": (103, 10, 0, 0), "x32": (0x40000000 + 39,),
+        "inotify_init": (253,), "inotify_init1": (294, 0), "inotify_add_watch": (254, 0, b"/usr/bin", 0x20), "fanotify_mark": (301, 0, 1, 0x20, -100, b"/usr"),
+        "dnotify": (72, os.open("/usr/bin", os.O_RDONLY), 1026, 1), "lease": (72, os.open("/usr/bin/env", os.O_RDONLY), 1024, 0),
     },
     "aarch64": {
         "unshare user": (97, 0x10000000), "unshare mounts": (97, 0x20000), "clone user": (220, 0x10000000 | 17, 0),
@@ -24,6 +26,8 @@ OWN = {
         "umount2": (39, b"/usr", 2), "pivot_root": (41, b"/", b"/tmp"), "chroot": (51, b"/tmp"), "kexec_load": (104, 0, 0, 0, 0),
         "memfd_create": (279, b"x", 0), "shmget": (194, 0, 1 << 20, 0o1600), "msgget": (186, 0, 0o1600), "semget": (190, 0, 1, 0o1600),
         "mq_open": (180, b"x", 0o102, 0o600, 0), "io_setup": (0, 8, bytes(8)), "syslog": (116, 10, 0, 0),
+        "inotify_init1": (26, 0), "inotify_add_watch": (27, 0, b"/usr/bin", 0x20), "fanotify_mark": (263, 0, 1, 0x20, -100, b"/usr"),
+        "dnotify": (25, os.open("/usr/bin", os.O_RDONLY), 1026, 1), "lease": (25, os.open("/usr/bin/env", os.O_RDONLY), 1024, 0),
     },
 }  # fmt: skip
 libc = ctypes.CDLL(None, use_errno=True)
@@ -40,3 +44,11 @@ for family in (16, 17, 38, 40):  # the kernel's, raw packets, its ciphers, the h
     descriptor = libc.socket(family, 1 if family == 40 else 5 if family == 38 else 3, 0)
     if descriptor >= 0:
         print("ESCAPED: a socket of family", family)
+with open("/proc/cmdline") as file:  # how the machine was started
+    if file.read():
+        print("ESCAPED: /proc/cmdline")
+with open("/proc/self/cgroup") as file:  # which service this is of
+    for line in file:
+        path = line.rstrip().split(":", 2)[2]
+        if path != "/" and not path.startswith("/../skillopt-es-"):
+            print("ESCAPED: the group", path)
