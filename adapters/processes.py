@@ -20,6 +20,7 @@ from skillopt_es.adapters.background import in_background
 
 _CHUNK = 65_536
 _POLL_SECONDS = 0.02
+_ENDING_SECONDS = 30.0
 
 End = Literal["exited", "late", "flooded", "stopped", "given_up"]
 
@@ -34,7 +35,8 @@ class Program:
     What to run; at its deadline the group has `grace` seconds after a SIGTERM, then it is killed.
 
     A program that prints more than `most_output` bytes is ended; with `cut` it goes on, and the middle is left out.
-    One of whose lines `hopeless` is true is ended, too.
+    One of whose lines `hopeless` is true is ended, too. One that ends all that it has started when it gets `ends_at`
+    is given the time for that.
     """
 
     argv: Sequence[str]
@@ -47,6 +49,7 @@ class Program:
     cut: bool = False
     grace: float = 0.0
     pass_fds: Sequence[int] = ()
+    ends_at: signal.Signals | None = None
     hopeless: Callable[[bytes], bool] | None = None
 
 
@@ -85,7 +88,7 @@ def _run(program: Program, stop: threading.Event) -> Ended:
         why = getattr(error, "strerror", None) or error
         raise NotStartedError(f"{program.argv[0]} cannot be started: {why}") from error
     talk = _Talk(process, program, time.monotonic() + program.seconds, stop)
-    with _ended(process):
+    with _ended(process, program.ends_at):
         how = talk.until_end()
         talk.last_words()
     return Ended(
@@ -121,11 +124,15 @@ class Heard:
 
 
 @contextlib.contextmanager
-def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def _ended(process: subprocess.Popen[bytes], ends_at: signal.Signals | None) -> Iterator[None]:
     """Leaves neither the process nor its children nor pipes behind."""
     try:
         yield
     finally:
+        if ends_at is not None:
+            process.send_signal(ends_at)  # nothing where it has ended
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_ENDING_SECONDS)
         # Also after a good end: it may have left children.
         _signal_group(process, signal.SIGKILL)
         process.wait()

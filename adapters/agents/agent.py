@@ -75,6 +75,10 @@ class Way(Protocol):
         """The agent's answer; raises AttemptFailedError, UnreadableError or TimeoutError."""
         ...
 
+    async def within_reach(self) -> str:
+        """What of the user's keys a program of the agent's can reach, and why; nothing where there is none."""
+        ...
+
 
 @frozen(eq=False)
 class OwnAgent:
@@ -111,6 +115,10 @@ class OwnAgent:
     def unbounded(self) -> bool:
         """Whether it may spend as much as it likes: nobody sees what it asks."""
         return True
+
+    async def within_reach(self) -> str:
+        """What of the user's keys its program can reach, and why."""
+        return await self.way.within_reach()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Its answer and its steps; raises CallFailed."""

@@ -17,7 +17,8 @@ from skillopt_es.adapters.agents.trajectories import UnreadableError
 from skillopt_es.adapters.harnesses.child_environment import named_variables, secrets_in, user_variables
 from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.adapters.models.errors import failure
-from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
+from skillopt_es.adapters.processes import Ended, NotStartedError, Program
+from skillopt_es.adapters.sandboxes.apart import distance, run_apart
 from skillopt_es.ports import AgentTask, ChatModel, ModelSettings, provider
 
 GRACE_SECONDS = 2.0
@@ -26,12 +27,14 @@ _MOST_LAST_WORDS = 400
 
 @frozen
 class CommandWay:
-    """Runs the command in the config's folder, with a clean environment and a process group of its own."""
+    """Runs the command in the config's folder, with a clean environment, apart from this machine's other processes."""
 
     argv: tuple[str, ...]
     folder: Path
     variables: Mapping[str, str] = field(repr=False)
     most_output: int
+    keys: tuple[str, ...]
+    isolated: bool
     as_json: bool = False
 
     @property
@@ -51,10 +54,14 @@ class CommandWay:
             grace=GRACE_SECONDS,
         )
         try:
-            ended = await run_program(program)
+            ended = await run_apart(program, hidden=self.keys, isolated=self.isolated)
         except NotStartedError as error:
             raise AttemptFailedError(failure("config", str(error))) from error
         return self._read(ended)
+
+    async def within_reach(self) -> str:
+        """What of the user's keys the command can reach all the same."""
+        return (await distance(isolated=self.isolated)).said
 
     def _read(self, ended: Ended) -> AgentAnswer:
         said = _last_words(ended.errors.replace(str(self.folder), "."))
@@ -106,7 +113,8 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
     _check_program(settings, argv[0], folder, environ)
     named = named_variables(settings, environ)
     variables = {**user_variables(environ), **named}
-    way = CommandWay(argv, folder, variables, settings.max_reply_bytes, settings.agent.json_answers)
+    own = settings.agent
+    way = CommandWay(argv, folder, variables, settings.max_reply_bytes, own.keys, own.isolated, own.json_answers)
     return OwnAgent(way, settings, secrets_in((*named.values(),), environ))
 
 

@@ -121,6 +121,10 @@ class GatewayAgent:
         """From now on its calls go there."""
         self._calls = calls
 
+    async def within_reach(self) -> str:
+        """What of the user's keys its program can reach, and why."""
+        return await self.agent.within_reach()
+
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The agent's answer; raises CallFailed, and whatever kept one of its calls from being made."""
         return await despite_crashes(request, self._once, policy_of(self.agent.settings))

@@ -58,6 +58,10 @@ class HttpWay:
             raise AttemptFailedError(_refusal(reply.status, _quoted(body)))
         return read_printed(body.decode(errors="replace"), as_json=self.as_json)
 
+    async def within_reach(self) -> str:
+        """Nothing that we could know: somebody else started it."""
+        return ""
+
 
 async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
     body = bytearray()

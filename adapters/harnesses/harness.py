@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, Run, Transcript
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
 from skillopt_es.adapters.harnesses.failures import failure_in, hint_for, meant_by
-from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hidden_from, needed
+from skillopt_es.adapters.harnesses.hiding import CannotHideError, check_hiding, covered, needed
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
 from skillopt_es.adapters.harnesses.stream import bounded, read_stream
 from skillopt_es.adapters.harnesses.workspace import (
@@ -38,8 +38,8 @@ from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
-from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
-from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
+from skillopt_es.adapters.processes import Ended, NotStartedError, Program
+from skillopt_es.adapters.sandboxes.apart import distance, run_apart
 from skillopt_es.ports import (
     Answers,
     CallFailed,
@@ -93,7 +93,7 @@ class Harness:
         self._command = command_of(agent, settings, self._own, environ)
         self._redactor = Redactor(self._child.secrets)
         self._version = ""
-        self._hides: tuple[str, ...] = ()
+        self._hidden: tuple[str, ...] = self._own.keys
         self._clock = clock
         self._sleep = sleep
         self._grace = grace
@@ -133,10 +133,16 @@ class Harness:
     async def hide(self, answers: Answers) -> str:
         """Runs of the agent do not see these any more; returns why that cannot be done."""
         try:
-            self._hides = await hidden_from(covered(answers, needed(self._command, self._child.variables)))
+            paths = covered(answers, needed(self._command, self._child.variables))
+            await check_hiding(paths, isolated=self._own.isolated)
         except (CannotHideError, OSError) as error:
             return str(error)
+        self._hidden = (*paths, *self._own.keys)
         return ""
+
+    async def within_reach(self) -> str:
+        """What of the user's keys the agent can reach all the same."""
+        return (await distance(isolated=self._own.isolated)).said
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The agent's last message and the steps before it; raises CallFailed."""
@@ -266,7 +272,7 @@ class Harness:
         if run is not None:
             variables.update(self._agent.environment(run, home))
         program = Program(
-            argv=[*self._hides, self._command, *arguments],
+            argv=[self._command, *arguments],
             folder=rooms.workspace,
             environment=variables,
             stdin=stdin,
@@ -275,11 +281,7 @@ class Harness:
             grace=self._grace,
             hopeless=self._hopeless(run) if run is not None and self._agent.retrying else None,
         )
-        ended = await run_program(program)
-        # The code alone could be the agent's own; with these words it is that of the program around it.
-        if self._hides and ended.code == NOT_HIDDEN and ended.errors.startswith(WHY_NOT_HIDDEN):
-            raise NotStartedError(f"what holds answers {ended.errors}")
-        return ended
+        return await run_apart(program, hidden=self._hidden, isolated=self._own.isolated)
 
     def _hopeless(self, run: Run) -> Callable[[bytes], bool]:
         """

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from skillopt_es.adapters.processes import NotStartedError, Program, run_program
+from skillopt_es.adapters.processes import NotStartedError, Program
+from skillopt_es.adapters.sandboxes.apart import distance, run_apart
 from skillopt_es.adapters.sandboxes.places import python_places
-from skillopt_es.adapters.sandboxes.start import WHY_NOT_HIDDEN, command_for, system_name
+from skillopt_es.adapters.sandboxes.start import command_for
 from skillopt_es.ports import Answers
 
 _SYSTEM = (
@@ -31,7 +30,7 @@ _SYSTEM = (
     "var",
 )
 _SECONDS = 30.0
-_LONGEST = 100_000  # of one argument the kernel takes 128 KiB
+_LONGEST = 1_000_000  # of all arguments the kernel takes 2 MiB
 
 
 class CannotHideError(Exception):
@@ -76,20 +75,18 @@ def _without(place: Path, keep: tuple[Path, ...]) -> Iterator[Path]:
             yield inside if inside.is_relative_to(place) else entry
 
 
-async def hidden_from(paths: list[str]) -> tuple[str, ...]:
-    """The words before a command that hide these from it, once they were tried; raises CannotHideError."""
-    if sys.platform != "linux":
-        raise CannotHideError(f"hiding takes name spaces of Linux, and this is {system_name()}")
-    told = json.dumps(paths)
-    if len(told) > _LONGEST:
+async def check_hiding(paths: Sequence[str], *, isolated: bool) -> None:
+    """Raises CannotHideError where a program would see these files and folders all the same."""
+    here = await distance(isolated=isolated)
+    if here.how_far != "apart":
+        raise CannotHideError(here.why)
+    if sum(map(len, paths)) > _LONGEST:
         raise CannotHideError(f"there are {len(paths)} files and folders to hide: keep them in one folder")
-    words = command_for("hide", told)
-    trial = Program(argv=words, folder=Path("/"), environment={}, stdin=b"", seconds=_SECONDS, most_output=4096)
+    look = command_for("look")
+    trial = Program(argv=look, folder=Path("/"), environment={}, stdin=b"", seconds=_SECONDS, most_output=65_536)
     try:
-        ended = await run_program(trial)
+        ended = await run_apart(trial, hidden=paths)
     except (NotStartedError, TimeoutError) as error:
         raise CannotHideError(str(error) or "a trial did not end") from error
     if ended.how != "exited" or ended.code:
-        said = ended.errors.removeprefix(WHY_NOT_HIDDEN)
-        raise CannotHideError(said or "a trial did not end well")
-    return tuple(words)
+        raise CannotHideError(ended.errors or ended.output.decode(errors="replace") or "a trial did not end well")

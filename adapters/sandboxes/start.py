@@ -6,12 +6,15 @@ This can be imported on every system; the programs themselves are for Linux.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from pathlib import Path
 
-# What the program that hides files says and exits with when it cannot.
-NOT_HIDDEN = 125
-WHY_NOT_HIDDEN = "cannot be hidden: "
+# What the program that keeps a command apart says and exits with when it did not start the command.
+NOT_STARTED = 125
+WHY_NOT_STARTED = "skillopt-es did not start the command: "
+# The signal that ends that program and all that the command has started; when it has ended, they have.
+END = signal.SIGUSR1 if sys.platform != "win32" else signal.SIGTERM
 
 # The packages above it exist in name only: a sandbox's programs import one another and the standard library.
 _START = """\
@@ -30,7 +33,7 @@ import_module(f"{package}.{module}").main()
 
 def command_for(module: str, *arguments: str) -> list[str]:
     """The command that calls `main` of a module beside this one, with these arguments."""
-    folder = str(Path(__file__).resolve().parent)
+    folder = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 -- pathlib takes a program long to import
     return [sys.executable, "-I", "-S", "-c", _START, folder, module, *arguments]
 
 

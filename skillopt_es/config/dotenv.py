@@ -51,6 +51,11 @@ def dotenv_notes(config: RunConfig, environ: Mapping[str, str], used: Sequence[s
             yield f"read from {file}: {', '.join(found)}"
 
 
+def dotenv_files(config: RunConfig) -> tuple[Path, ...]:
+    """Where the files are, if there are any."""
+    return tuple(folder / FILE for folder in (Path(config.folder), Path.cwd()))
+
+
 def variables_in(folder: Path, wanted: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Those of some variables that a folder's file has and the environment has not; raises ConfigError as all do."""
     missing = [name for name in wanted if not environ.get(name, "").strip()]
@@ -69,9 +74,9 @@ def variables_in(folder: Path, wanted: Iterable[str], environ: Mapping[str, str]
 def _by_file(config: RunConfig, environ: Mapping[str, str], wanted: Iterable[str]) -> dict[Path, dict[str, str]]:
     found: dict[Path, dict[str, str]] = {}
     known, names = dict(environ), [*wanted]
-    for folder in (Path(config.folder), Path.cwd()):
-        values = variables_in(folder, names, known)
-        found.setdefault(folder / FILE, {}).update(values)
+    for file in dotenv_files(config):
+        values = variables_in(file.parent, names, known)
+        found.setdefault(file, {}).update(values)
         known |= values
     return found
 

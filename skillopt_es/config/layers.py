@@ -173,6 +173,7 @@ RESUMABLE_MODEL_KEYS = (
     "agent_answers",
     "agent_command",
     "agent_env",
+    "agent_isolated",
     "agent_processes",
     "command",
     "url",

@@ -127,6 +127,7 @@ class RoleConfig(RoleSettings):
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
     agent_answers: Literal["hidden", "visible"]
+    agent_isolated: bool
     agent_network: bool
     agent_env: str
     agent_web_search: bool | None

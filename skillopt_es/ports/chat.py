@@ -383,6 +383,15 @@ class Answers:
 
 
 @runtime_checkable
+class Isolated(Protocol):
+    """A model that may be a program on this machine, which is kept from the keys that are in reach of its user."""
+
+    async def within_reach(self) -> str:
+        """What of them it can reach all the same, and why; nothing where there is none."""
+        ...
+
+
+@runtime_checkable
 class Onlooker(Protocol):
     """A model that is a program on this machine and reads its files, so that answers have to be hidden from it."""
 

@@ -39,7 +39,7 @@ from skillopt_es.sessions.checks import (
     problems,
 )
 from skillopt_es.sessions.grading import grades
-from skillopt_es.sessions.hiding import hide_answers
+from skillopt_es.sessions.hiding import hide_answers, keys_within_reach
 from skillopt_es.sessions.opening import open_environment, open_executor, open_model, provider_of
 from skillopt_es.sessions.trying import try_agent
 from skillopt_es.sessions.wiring import BOTH_ROLES, check_target, judging_roles
@@ -50,6 +50,7 @@ _UNREACHED = ("transport", "timeout")
 _LONGEST_WAIT = 60.0
 # Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.
 _TOKENS = 256
+_ISOLATING = "allow user name spaces on this machine, or run the agent in a container of its own (model.target_url)"
 _SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {"ready": {"type": "boolean"}},
@@ -165,6 +166,9 @@ async def _check_programs(config: RunConfig, models: dict[Role, ChatModel], runs
     """What is special about models that are programs on this machine."""
     async for check in _check_answers(config, models, runs):
         yield check
+    for role, said in await keys_within_reach(models, config):
+        fix = _ISOLATING if config.role(role).agent_isolated else "set model.agent_isolated: true"
+        yield Check(role, "warning", said, fix)
     async for check in _examine_all(config, models):
         yield check
 

@@ -10,7 +10,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import Answers, ChatModel, Environment, Onlooker, seen_by_code
+from skillopt_es.ports import Answers, ChatModel, Environment, Isolated, Onlooker, seen_by_code
 
 
 async def hide_answers(
@@ -38,6 +38,12 @@ async def hide_answers(
     for note in notes:
         warn(note)
     return tuple(notes)
+
+
+async def keys_within_reach(models: Mapping[Role, ChatModel], config: RunConfig) -> tuple[tuple[Role, str], ...]:
+    """Which models are programs that can reach keys of the user's on this machine, each with a sentence."""
+    said = [(role, await model.within_reach()) for role, model in models.items() if isinstance(model, Isolated)]
+    return tuple((role, f"the {role} ({config.role(role).backend}) {what}") for role, what in said if what)
 
 
 def check_walls(environment: Environment, config: RunConfig, run: Path) -> None:

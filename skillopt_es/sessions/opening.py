@@ -22,7 +22,7 @@ from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
-from skillopt_es.config.dotenv import named_variables, with_dotenv
+from skillopt_es.config.dotenv import dotenv_files, named_variables, with_dotenv
 from skillopt_es.config.draft import label_of_the_target, place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.errors import ConfigError, SettingRefused, first_of
@@ -144,6 +144,8 @@ def model_settings(config: RunConfig, role: Role) -> ModelSettings:
         url=own.url,
         folder=config.folder,
         json_answers=_grades_json(config.env),
+        isolated=own.agent_isolated,
+        keys=tuple(str(file.absolute()) for file in dotenv_files(config)),
     )
     if is_own_agent(own.backend) and not own.gateway and written_as(config, role, "api_key_env") == "api_key_env":
         given["api_key_env"] = ""  # a key for both roles is a provider's, which no agent is to see

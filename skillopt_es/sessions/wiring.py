@@ -58,7 +58,7 @@ from skillopt_es.sessions.accounts import (
     with_ordered_limits,
 )
 from skillopt_es.sessions.handoff import Desk
-from skillopt_es.sessions.hiding import check_walls, hide_answers
+from skillopt_es.sessions.hiding import check_walls, hide_answers, keys_within_reach
 from skillopt_es.sessions.opening import OpenData, open_environment, open_executor, open_hands, open_model
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
 from skillopt_es.sessions.skills import check_opening
@@ -150,6 +150,8 @@ async def open_world(
         check_bounded(data.config, models)
         check_walls(data.environment, data.config, folder)
         notes = await hide_answers(models, data.config, folder, warn=session.warn)
+        for _, said in await keys_within_reach(models, data.config):
+            session.warn(said)
         if isinstance(executor, ChecksFirst):  # what could never be had is told before a run begins
             await executor.check()
         yield OpenWorld(data=data, models=models, notes=notes)

@@ -125,9 +125,8 @@ def test_what_is_hidden_cannot_be_uncovered(tmp_path: Path) -> None:
     nsenter -t {os.getpid()} -m -U cat {tmp_path}/f; cat /proc/{os.getpid()}/root{tmp_path}/f
     rm -f f; mv data moved; cat f link data/a moved/a
     """
-    hidden = json.dumps([str(tmp_path / "f"), str(tmp_path / "data")])
-    came = subprocess.run(
-        command_for("hide", hidden, "/bin/sh", "-c", tries), capture_output=True, text=True, check=False
-    )
+    hidden = ["2", str(tmp_path / "f"), str(tmp_path / "data")]
+    words = command_for("hide", "apart", str(os.getpid()), *hidden, "0", "0", "/bin/sh", "-c", tries)
+    came = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "gold" not in came.stdout + came.stderr
     assert (tmp_path / "data" / "a").read_text() == (tmp_path / "f").read_text() == "gold"

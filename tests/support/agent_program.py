@@ -12,6 +12,7 @@ documentation of cursor-agent. It needs nothing but the standard library, so tha
 # ruff: noqa: PTH109, PTH112, PTH118, PTH123, PTH208
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -276,8 +277,9 @@ def scripted(prompt: str, text: str) -> str:
 
 def child(seconds: int) -> None:
     """A process that an agent leaves behind, with the agent's pipes in its hands."""
-    process = subprocess.Popen([sys.executable, "-SE", "-c", f"import time; time.sleep({seconds})"])
-    with open(os.path.join(SCENARIO["folder"], "child.pid"), "w") as file:
+    words = [sys.executable, "-SE", "-c", f"import time; time.sleep({seconds})"]
+    process = subprocess.Popen(words, pass_fds=[HELD.fileno()])
+    with open(os.path.join(SCENARIO["folder"], "child"), "w") as file:
         file.write(str(process.pid))
 
 
@@ -383,4 +385,6 @@ if __name__ == "__main__":
     KIND, ARGUMENTS = sys.argv[1], sys.argv[3:]
     with open(sys.argv[2]) as _file:
         SCENARIO = json.load(_file)
+    HELD = open(os.path.join(SCENARIO["folder"], "held"), "w")  # noqa: SIM115 -- for as long as this and its child live
+    fcntl.flock(HELD, fcntl.LOCK_SH)
     sys.exit(main())

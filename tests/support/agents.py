@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
@@ -52,9 +53,9 @@ class InstalledAgent:
         return [json.loads(file.read_text()) for file in sorted(self.folder.glob("run-*.json"))]
 
     @property
-    def child(self) -> int:
-        """The process that a run left behind."""
-        return int((self.folder / "child.pid").read_text())
+    def gone(self) -> bool:
+        """Whether nothing lives that a run has started; who runs outside of our process space has no number here."""
+        return all_gone(self.folder / "held")
 
     def behaves(self, **scenario: object) -> None:
         """From now on it is like this."""
@@ -86,20 +87,15 @@ def installed(name: str, folder: Path, **scenario: object) -> InstalledAgent:
     return agent
 
 
-def gone(pid: int) -> bool:
-    """Whether a process is no more; one that was killed takes a moment to die."""
+def all_gone(held: Path) -> bool:
+    """Whether no process is left that holds a file's lock; one that was killed takes a moment to die."""
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if not _alive(pid):
-            return True
-        time.sleep(0.01)
+    with held.open() as file:
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.01)
+            else:
+                return True
     return False
-
-
-def _alive(pid: int) -> bool:
-    """Whether a process is still there and no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.agents import AGENTS, InstalledAgent, gone, installed
+from support.agents import AGENTS, InstalledAgent, installed
 from support.chat import question
 from support.params import parametrized
 from support.ready import PATIENCE
@@ -213,7 +213,7 @@ def test_claude_is_not_left_asking_with_a_key_that_is_refused(
     failure = failed(claude, timeout_seconds=PATIENCE)
     assert (failure.kind, failure.status, failure.systemic, len(claude.runs)) == (kind, status, True, 1)
     assert f"HTTP {status} ({message.replace('_', ' ')}), try 2 of 10" in failure.message
-    assert gone(claude.runs[0]["pid"])
+    assert claude.gone
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_one_that_worked_too_long_is_late_and_leaves_no_process(any_agent: Insta
     assert failure.kind == "timeout"
     assert "timeout_seconds" in failure.hint
     assert time.monotonic() - began < PATIENCE
-    assert gone(any_agent.child)
-    assert gone(any_agent.runs[0]["pid"])
+    assert (any_agent.folder / "child").exists()
+    assert any_agent.gone
 
 
 def test_a_child_that_is_left_behind_holds_nobody_up(any_agent: InstalledAgent) -> None:
@@ -249,7 +249,8 @@ def test_a_child_that_is_left_behind_holds_nobody_up(any_agent: InstalledAgent) 
     began = time.monotonic()
     assert asked(any_agent).text == "right"
     assert time.monotonic() - began < PATIENCE
-    assert gone(any_agent.child)
+    assert (any_agent.folder / "child").exists()
+    assert any_agent.gone
 
 
 def test_one_that_does_not_leave_after_its_answer_has_answered(any_agent: InstalledAgent) -> None:
@@ -273,14 +274,14 @@ def test_cancelling_ends_the_agent_at_once(any_agent: InstalledAgent) -> None:
 
     async def go() -> None:
         task = asyncio.create_task(any_agent.opened().complete(QUESTION))
-        await asyncio.to_thread(wait_for, any_agent.folder / "child.pid")
+        await asyncio.to_thread(wait_for, any_agent.folder / "child")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(go())
-    assert gone(any_agent.child)
-    assert gone(any_agent.runs[0]["pid"])
+    assert (any_agent.folder / "child").exists()
+    assert any_agent.gone
 
 
 def test_huge_output_ends_the_run(any_agent: InstalledAgent, monkeypatch: pytest.MonkeyPatch) -> None:

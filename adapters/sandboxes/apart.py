@@ -1,0 +1,129 @@
+"""
+Keeping an agent's program apart from the processes and files of this machine that hold keys; how far is tried once.
+
+A program can look into processes of the same user, such as the shell in which a key was exported. Where the kernel
+allows it, the program has processes of its own and sees no others (`hide.py`); elsewhere as much as there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from attrs import evolve, frozen
+
+from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
+from skillopt_es.adapters.sandboxes.places import readable_places
+from skillopt_es.adapters.sandboxes.start import END, NOT_STARTED, WHY_NOT_STARTED, command_for, system_name
+
+HowFar = Literal["apart", "closed", "held", "let"]
+_SECONDS = 60.0
+_FILES = "can read the .env files with keys"
+_KEYS = "can read the keys in the environment of your other processes, such as this one's shell"
+
+
+@frozen
+class Distance:
+    """How far a program can be kept away here, what is within its reach all the same, and why."""
+
+    how_far: HowFar
+    within_reach: str = ""
+    why: str = ""
+
+    @property
+    def said(self) -> str:
+        """What is to be told of it; nothing where nothing is within reach."""
+        return f"{self.within_reach} ({self.why})" if self.within_reach else ""
+
+
+_LET = Distance("let", _KEYS, "model.agent_isolated is false")
+_found: list[Distance] = []
+_finding = threading.Lock()
+
+
+async def distance(*, isolated: bool = True) -> Distance:
+    """How far programs are kept away here; tried once in a process, in a thread, as a trial takes a moment."""
+    return await asyncio.to_thread(_distance) if isolated else _LET
+
+
+def _distance() -> Distance:
+    with _finding:
+        if not _found:
+            _found.append(_tried())
+        return _found[0]
+
+
+def _tried() -> Distance:
+    """The farthest at which a program that looks into all processes finds nothing."""
+    if sys.platform != "linux":
+        return Distance("let", _KEYS, f"isolation takes name spaces of Linux, and this is {system_name()}")
+    why = _problem("apart")
+    if not why:
+        return Distance("apart")
+    if not _problem("closed"):
+        return Distance("closed", _FILES, why)
+    if not _problem("held"):
+        return Distance("held", _FILES, why)
+    from skillopt_es.adapters.sandboxes import kernel  # noqa: PLC0415 -- Linux alone has these
+
+    kernel.prctl(kernel.DUMPABLE, 0)  # then at least this process is closed to all but root
+    return Distance("held", _KEYS, why)
+
+
+def _problem(how_far: HowFar) -> str:
+    words = _words(how_far, (), {})
+    try:
+        tried = subprocess.run(  # noqa: S603 -- our own programs
+            [*words, *command_for("look")], env={}, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if not tried.returncode:
+        return ""
+    said = (tried.stdout + tried.stderr).strip().removeprefix(WHY_NOT_STARTED)
+    return said.splitlines()[-1] if said else f"a trial ended with {tried.returncode}"
+
+
+async def run_apart(program: Program, *, hidden: Sequence[str], isolated: bool = True) -> Ended:
+    """
+    What came of a program that sees no other processes and none of the hidden files; raises NotStartedError.
+
+    Nothing that it has started outlives it, and it does not outlive this process.
+    """
+    how_far = (await distance(isolated=isolated)).how_far
+    if sys.platform != "linux":
+        return await run_program(program)
+    words = _words(how_far, hidden, program.environment, folder=program.folder)
+    ended = await run_program(evolve(program, argv=[*words, *program.argv], ends_at=END))
+    # The code alone could be the program's own; with these words it is that of the program around it.
+    if ended.code == NOT_STARTED and ended.errors.startswith(WHY_NOT_STARTED):
+        raise NotStartedError(ended.errors.removeprefix(WHY_NOT_STARTED))
+    return ended
+
+
+def _words(
+    how_far: HowFar, hidden: Sequence[str], variables: Mapping[str, str], *, folder: Path = Path("/")
+) -> list[str]:
+    """The words before a command."""
+    lists = (hidden, _private(variables), _fixed(folder))
+    return command_for("hide", how_far, str(os.getpid()), *(word for each in lists for word in (str(len(each)), *each)))
+
+
+def _private(variables: Mapping[str, str]) -> list[str]:
+    """Folders with sockets of the user's services, which act for whoever asks; but for those that it is given."""
+    user = os.getuid()
+    places = (f"/run/user/{user}", f"/tmp/tmux-{user}", f"/run/screen/S-{user}")  # noqa: S108 -- not made here
+    return [place for place in places if not any(place in value for value in variables.values())]
+
+
+def _fixed(folder: Path) -> list[str]:
+    """This Python and this package, which other processes run from: but for what the program's own folder is in."""
+    package = str(Path(__file__).resolve().parents[2])
+    places = dict.fromkeys([*readable_places(), package])
+    return [place for place in places if not folder.resolve().is_relative_to(place)]
