@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
-    from skillopt_es.door.run import Run, open_run
-    from skillopt_es.door.work import (
-        Watch,
+    from skillopt_es.door.given import ChatFunction
+    from skillopt_es.door.offered import (
         aestimate,
         aevaluate,
         aresume,
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
         train,
         train_on,
     )
+    from skillopt_es.door.run import Run, open_run
+    from skillopt_es.door.work import Watch
     from skillopt_es.engine.programs import Program
     from skillopt_es.errors import (
         AwaitingAnswers,
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
         TrajectoryRecord,
         Usage,
     )
+    from skillopt_es.runs.now import Now
+
+    __version__: str
 
 # In a clone the packages inside this one lie beside it (`events/` is `skillopt_es.events`): so `python -m skillopt_es`
 # works from its root, too, where Python takes this folder for the whole package.
@@ -63,9 +67,8 @@ if not (Path(__file__).parent / "events").exists() and (_clone / "events" / "cat
 
 _ROOMS = {
     "config": ("RunConfig",),
-    "door.run": ("Run", "open_run"),
-    "door.work": (
-        "Watch",
+    "door.given": ("ChatFunction",),
+    "door.offered": (
         "aestimate",
         "aevaluate",
         "aresume",
@@ -77,6 +80,8 @@ _ROOMS = {
         "train",
         "train_on",
     ),
+    "door.run": ("Run", "open_run"),
+    "door.work": ("Watch",),
     "engine.programs": ("Program",),
     "errors": (
         "AwaitingAnswers",
@@ -91,6 +96,7 @@ _ROOMS = {
     "events.catalog": ("Event", "Recorded"),
     "events.errors": ("LogDamaged", "LogError", "RunBusy", "RunNotFound"),
     "events.values": ("Failed", "Measured", "Score", "SkillTree"),
+    "runs.now": ("Now",),
     "ports": (
         "AgentTask",
         "Ask",
@@ -117,6 +123,7 @@ __all__ = [
     "BackendError",
     "BudgetReached",
     "CallFailed",
+    "ChatFunction",
     "ChatModel",
     "ChatReply",
     "ChatRequest",
@@ -134,6 +141,7 @@ __all__ = [
     "Measured",
     "Message",
     "NotInRun",
+    "Now",
     "Program",
     "Recorded",
     "Run",
@@ -163,10 +171,12 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Opens a room when something of it is first asked for: `--help` must not wait for all of them."""
+    if name == "__version__":
+        return import_module(f"{__name__}.version").software_version().partition(" ")[2]
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -320,7 +320,7 @@ def _hint(failed: Failure, settings: ModelSettings) -> str:
 
 
 def _form(settings: ModelSettings) -> str:
-    text = "text" if settings.backend.startswith("python:") else 'JSON text ("Paris")'
+    text = "text" if settings.backend.startswith("python") else 'JSON text ("Paris")'
     return f"an answer is an object with `answer`, or {text} alone (docs/agents.md)"
 
 

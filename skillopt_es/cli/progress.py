@@ -21,13 +21,11 @@ from skillopt_es.engine.tasks import Comparisons, Questions, Rollouts, Task
 from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.logs import bound
-from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.event_lines import milestone
-from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import tone_of
-from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.presenting.progress_line import progress_line, shown_clock
 from skillopt_es.projections.state import AnyState
-from skillopt_es.runs.now import Now, Tally
+from skillopt_es.runs.now import Tally
 
 PATIENCE_SECONDS = 30.0
 """After how long a stage says how far it is, where there is no terminal to show it all the time."""
@@ -97,7 +95,7 @@ class Progress:
         if tally.done < tally.total:
             done = f"{tally.done:,} of {tally.total:,} done, {tally.answered:,} calls answered"
             seconds = tally.clock() - tally.stage_began
-            tell("still", f"  {tally.stage}: {done} after {_clock(seconds)}")
+            tell("still", f"  {tally.stage}: {done} after {shown_clock(seconds)}")
             self._wait()
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
@@ -116,40 +114,9 @@ class Progress:
 
     def __rich__(self) -> Text:
         """The live line as of now: it is drawn again while nothing happens, for the time goes on."""
-        return Text(shown_inline(self._line()), no_wrap=True, overflow="ellipsis")
-
-    def _line(self) -> str:
-        """As much as fits beside what is under way and the time: of the rest, the last goes first."""
-        state, stage = self._tally.state, self._tally.now
-        doing = f"{stage.stage} {stage.done}/{stage.total}"
-        values = ""
-        if state.current is not None and state.best is not None:
-            values = f"{_metric(state)}current {shown_value(state.current.value)} best {shown_value(state.best.value)}"
-        tokens = f"{stage.tokens:,}{'' if stage.all_reported else '+?'} tokens"
-        parts = (stage.where, doing, values, tokens, _time(stage))
-        line, over = "", 0
-        for left_out in ((), (tokens,), (tokens, values), (tokens, values, stage.where)):
-            line = " · ".join(part for part in parts if part and part not in left_out)
-            over = len(line) - self._console.width
-            if over <= 0:
-                return line
-        return line.replace(stage.stage, f"{stage.stage[: max(0, len(stage.stage) - over - 1)]}…", 1)
-
-
-def _metric(state: AnyState) -> str:
-    metric = "" if state.started is None else deciding_in(state.started, state.overrides).metric
-    return f"{metric}: " if metric else ""
-
-
-def _time(now: Now) -> str:
-    text = f"{_clock(now.elapsed)} elapsed"
-    return text if now.left is None else f"{text}, about {_clock(now.left)} left"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+        return Text(
+            progress_line(self._tally.now, self._tally.state, self._console.width), no_wrap=True, overflow="ellipsis"
+        )
 
 
 class _Forgiving:

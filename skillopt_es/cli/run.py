@@ -94,7 +94,9 @@ def run_command(
     notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers, len(loaded.roles))
     notice = OFFLINE_DEMO if demonstrates else notice
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
-        work: Work = lambda watch: atrain(loaded, name=folder.name, runs=folder.parent, watch=watch)  # noqa: E731
+        work: Work = lambda watch: atrain(  # noqa: E731
+            loaded, name=folder.name, runs=folder.parent, watch=watch, progress=False
+        )
         opening = ground_rules(loaded)
         with told_at_end(notify, folder) as ending:
             return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
@@ -157,7 +159,7 @@ def resume_command(
     folder = find_run(run, directory)
     texts = (*overrides, *budget_settings(budget))
     work: Work = lambda watch: aresume(  # noqa: E731
-        folder, settings=texts, ask_again=ask_again, accept_loss=accept_loss, watch=watch
+        folder, settings=texts, ask_again=ask_again, accept_loss=accept_loss, watch=watch, progress=False
     )
     with told_at_end(notify, folder) as ending:
         return _drive(work, folder, ending, quiet=quiet, as_json=as_json)
@@ -197,7 +199,9 @@ def continue_command(
     parent = find_run(run, directory)
     texts = (*overrides, *budget_settings(budget))
     with continued_folder(name, parent) as folder:
-        work: Work = lambda watch: atrain_on(parent, settings=texts, name=folder.name, watch=watch)  # noqa: E731
+        work: Work = lambda watch: atrain_on(  # noqa: E731
+            parent, settings=texts, name=folder.name, watch=watch, progress=False
+        )
         with told_at_end(notify, folder) as ending:
             return _drive(work, folder, ending, quiet=quiet, as_json=as_json, notice=f"continues {parent.name}")
 

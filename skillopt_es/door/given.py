@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from skillopt_es.config import RunConfig, config_of, load_config, with_overrides
+from skillopt_es.config import TRAINING, RunConfig, config_of, load_config, with_overrides
+from skillopt_es.door.tasks import KeptTasks, Tasks, keep
 from skillopt_es.engine.programs import Program, hand_over
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import HANDED_OVER, AnswerFunction, ChatModel, Environment, GraderFunction
-from skillopt_es.sessions.opening import function_model, open_environment
+from skillopt_es.ports import (
+    HANDED_OVER,
+    AgentFunction,
+    AnswerFunction,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Environment,
+    GraderFunction,
+)
+from skillopt_es.sessions.opening import function_agent, function_model, open_environment
 from skillopt_es.sessions.wiring import REAL_WORLD, World
 
 Config = str | os.PathLike[str] | Mapping[str, Json] | RunConfig | None
@@ -26,22 +36,68 @@ Settings = Mapping[str, Json] | Sequence[str]
 Model = ChatModel | AnswerFunction
 
 
+@frozen
+class ChatFunction:
+    """
+    A function as a target that is asked like a chat model: it gets each `ChatRequest`, with all messages and tools.
+
+    `name` is what the log calls it; by default the function's own name.
+    """
+
+    function: AnswerFunction = field()
+    name: str = ""
+
+    @function.validator
+    def _(self, _: object, function: object) -> None:
+        _require(callable(function), "function", function, "a function")
+
+    def __call__(self, request: ChatRequest) -> str | ChatReply | Awaitable[str | ChatReply]:
+        """What the function returns."""
+        return self.function(request)
+
+
+Target = ChatModel | ChatFunction | AgentFunction
+
+
+class Handed(TypedDict, total=False):
+    """What each function of the door takes in place of what a config names; None leaves a thing to the config."""
+
+    settings: Settings | None
+    tasks: Tasks | None
+    target: Target | None
+    optimizer: Model | None
+    environment: Environment | None
+    grader: GraderFunction | None
+    judge: Model | None
+    program: Program[Any] | None
+
+
 @frozen(kw_only=True)
 class Given:
     """
-    Objects in place of what a config names; None leaves a thing to the config.
+    What was handed over, checked; `directory` is where tasks are kept.
 
-    A model is a `ChatModel`, or a function that takes a `ChatRequest` and returns text or a `ChatReply`, async or not.
-    A grader takes the answer and the item (a dict), and returns a bool, a number from 0 to 1, or a dict of `hard`,
-    `soft` and `note`; it is for `env.name: tasks`. Models and environments are closed when the work ends.
+    A target is an agent: a function that takes an `AgentTask`, or a `ChatModel` or a `ChatFunction`. The optimizer and
+    the judge are models: functions that take a `ChatRequest` and return text or a `ChatReply`, or a `ChatModel`. All
+    functions may be async. A grader takes the answer and the item (a dict), and returns a bool, a number from 0 to 1,
+    or a dict of
+    `hard`, `soft` and `note`; it is for `env.name: tasks`. Models and environments are closed when the work ends.
     """
 
-    target: Model | None = None
+    directory: Path
+    settings: Settings | None = None
+    tasks: Tasks | None = None
+    target: Target | None = None
     optimizer: Model | None = None
     environment: Environment | None = None
     grader: GraderFunction | None = None
     judge: Model | None = None
     program: Program[Any] | None = None
+    _kept: KeptTasks | None = field(init=False)
+
+    @_kept.default
+    def _(self) -> KeptTasks | None:
+        return None if self.tasks is None else keep(self.tasks, self.directory)
 
     def __attrs_post_init__(self) -> None:
         for role, model in self.models().items():
@@ -50,15 +106,26 @@ class Given:
             kind: type = Environment if name == "environment" else Program
             _require(given is None or isinstance(given, kind), name, given, f"{_AN[name]} {kind.__name__}")
         _require(self.grader is None or callable(self.grader), "grader", self.grader, "a function")
+        if self.tasks is not None and self.environment is not None:
+            raise ConfigError("an environment has tasks of its own", hint="pass `environment` or `tasks`, not both")
 
-    def models(self) -> Mapping[Role, Model]:
+    def models(self) -> Mapping[Role, Model | Target]:
         """The models that were handed over, by role."""
-        named: Mapping[Role, Model | None] = {"target": self.target, "optimizer": self.optimizer, "judge": self.judge}
+        named: Mapping[Role, Model | Target | None] = {
+            "target": self.target,
+            "optimizer": self.optimizer,
+            "judge": self.judge,
+        }
         return {role: model for role, model in named.items() if model is not None}
 
-    def overrides(self) -> tuple[str, ...]:
-        """What the config then says of them, so that the log tells the truth."""
-        found = {}
+    @property
+    def has_data(self) -> bool:
+        """Whether the tasks of the work were handed over, too."""
+        return self.tasks is not None or self.environment is not None
+
+    def texts(self) -> tuple[str, ...]:
+        """The settings, and what the config then says of the objects, so that the log tells the truth."""
+        found: dict[str, Json] = {}
         if self.program is not None:
             hand_over(self.program)
             found["train.program"] = self.program.name
@@ -69,7 +136,13 @@ class Given:
             found["env.name"] = self.environment.name
         if self.grader is not None:
             found["env.grader"] = f"python:{getattr(self.grader, '__module__', '')}:{_plain_name(self.grader)}"
-        return settings_texts(found)
+        return (*settings_texts(self.settings), *settings_texts(found))
+
+    def with_tasks(self, config: RunConfig, asks: Sequence[Role]) -> RunConfig:
+        """The config of a new run or an evaluation, which names the file with the tasks that were handed over."""
+        if self._kept is None:
+            return config
+        return with_overrides(config, settings_texts(self._kept.settings(config.env)), os.environ, asks=asks)
 
     def world(self) -> World:
         """The real world with these in their places; whoever uses it closes them with the rest."""
@@ -81,7 +154,9 @@ class Given:
             return REAL_WORLD.model(config, role)
         if isinstance(given, ChatModel):
             return given
-        return function_model(given, name_of(given), config, role)
+        if role == "target" and not isinstance(given, ChatFunction):
+            return function_agent(cast(AgentFunction, given), name_of(given), config)
+        return function_model(cast(AnswerFunction, given), name_of(given), config, role)
 
     def _environment(self, config: RunConfig) -> Environment:
         if config.env.executor != "local" and (self.environment is not None or self.grader is not None):
@@ -91,7 +166,9 @@ class Given:
                 hint="set env.executor: local; or install it as a package and name it in env.name or env.grader",
             )
         if self.environment is None:
-            return open_environment(config, grader=self.grader)
+            # A run that goes on has recorded another place for its tasks; the log has the digests of both.
+            here = config if self._kept is None else evolve(config, env=self._kept.read_by(config.env))
+            return open_environment(here, grader=self.grader)
         if self.grader is not None:
             raise ConfigError("an environment grades for itself", hint="hand over `environment` or `grader`, not both")
         return self.environment
@@ -106,26 +183,31 @@ def _require(right: bool, name: str, given: object, wanted: str) -> None:
         raise ConfigError(f"{name} is {given!r:.60}, but must be {wanted}")
 
 
-def settings_texts(settings: Settings) -> tuple[str, ...]:
+def settings_texts(settings: Settings | None) -> tuple[str, ...]:
     """Settings as the texts that `--set` takes."""
+    if settings is None:
+        return ()
     if not isinstance(settings, Mapping):
         return tuple(settings)
     return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())
 
 
-def config_from(config: Config, settings: Settings, given: Given) -> RunConfig:
+def config_from(config: Config, given: Given, asks: Sequence[Role] = TRAINING) -> RunConfig:
     """The typed config: a file, a mapping as the file would hold, one that was loaded; None for the bundled demo."""
-    texts = (*settings_texts(settings), *given.overrides())
+    texts = given.texts()
+    if config is None and given.tasks is not None:
+        config = {}  # the demo is for its own tasks
     if isinstance(config, RunConfig):
-        return with_overrides(config, texts, os.environ)
+        return given.with_tasks(with_overrides(config, texts, os.environ, asks=asks), asks)
     if isinstance(config, Mapping):
-        return config_of(dict(config), Path.cwd(), texts, os.environ)
-    return load_config(None if config is None else Path(config), texts, os.environ)
+        return given.with_tasks(config_of(dict(config), Path.cwd(), texts, os.environ, asks=asks), asks)
+    file = None if config is None else Path(config)
+    return given.with_tasks(load_config(file, texts, os.environ, asks=asks), asks)
 
 
-def stem_of(config: Config) -> str:
+def stem_of(config: Config, given: Given) -> str:
     """What a run of it is called, before the time."""
-    if isinstance(config, Mapping | RunConfig):
+    if isinstance(config, Mapping | RunConfig) or (config is None and given.has_data):
         return "run"
     if config is None:
         return "demo"
@@ -133,10 +215,12 @@ def stem_of(config: Config) -> str:
     return file.parent.name if file.stem == "config" else file.stem
 
 
-def name_of(model: Model) -> str:
+def name_of(model: Model | Target) -> str:
     """What a model that was handed over is called in the log."""
     if isinstance(model, ChatModel):
         return model.identity
+    if isinstance(model, ChatFunction):
+        return model.name or name_of(model.function)
     return f"{getattr(model, '__module__', '')}.{_plain_name(model)}".strip(".")
 
 

@@ -8,6 +8,7 @@ Everybody imports from here; the modules inside only keep the subjects apart.
 from __future__ import annotations
 
 from skillopt_es.ports.agents import (
+    AgentFunction,
     AgentTask,
     Conversation,
     Fronting,
@@ -129,6 +130,7 @@ __all__ = [
     "SYSTEMIC",
     "TEXT_ONLY",
     "Able",
+    "AgentFunction",
     "AgentSettings",
     "AgentStep",
     "AgentTask",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from attrs import field, frozen
@@ -49,6 +49,10 @@ class AgentTask:
     deadline_seconds: float
     fields: Mapping[str, Json] = field(factory=dict)
     gateway: Gateway | None = None
+
+
+AgentFunction = Callable[[AgentTask], object]
+"""A function that is an agent: from an attempt to its answer, a text or the object of docs/agents.md; async or not."""
 
 
 class OwnCalls(Protocol):

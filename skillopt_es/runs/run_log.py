@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TextIO
 
@@ -20,10 +21,15 @@ from skillopt_es.logs import as_json, bound, listening, logger
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import is_run
 
+_logged: ContextVar[Path | None] = ContextVar("logged", default=None)
+
 
 @contextmanager
 def logged_to(folder: Path) -> Iterator[None]:
-    """Binds the run, and appends every line that is logged inside to its `logs.jsonl`."""
+    """Binds the run, and appends every line that is logged inside to its `logs.jsonl`, once where blocks are nested."""
+    if _logged.get() == folder:
+        yield
+        return
     file: TextIO | None = None
     early: list[str] = []
 
@@ -39,10 +45,12 @@ def logged_to(folder: Path) -> Iterator[None]:
                 file.flush()
                 early.clear()
 
+    token = _logged.set(folder)
     with bound(run=folder.name), listening(write):
         try:
             yield
         finally:
+            _logged.reset(token)
             with suppress(OSError):
                 if file is not None:
                     file.close()

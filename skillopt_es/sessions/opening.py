@@ -31,6 +31,7 @@ from skillopt_es.events.values import Role
 from skillopt_es.ports import (
     HANDED_OVER,
     MODELS,
+    AgentFunction,
     AgentSettings,
     AnswerFunction,
     ChatModel,
@@ -102,7 +103,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
-            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…); "
+            hint=f"from Python, pass it again, as to `skillopt_es.resume(folder, {role}=…)`; "
             f"a config names a function as model.{role}_backend: python:my_agent.py:answer",
         )
     named = f"model.{written_as(config, role, 'backend')}"
@@ -201,6 +202,16 @@ def function_model(function: AnswerFunction, name: str, config: RunConfig, role:
     """A Python function as one role's model, under the name that the log has for it."""
     seconds, retry = config.role(role).timeout_seconds, policy_of(model_settings(config, role))
     return FunctionModel(function=function, name=name, timeout_seconds=seconds, retry=retry)
+
+
+def function_agent(function: AgentFunction, name: str, config: RunConfig) -> ChatModel:
+    """A Python function as the target: an agent like one that a config names, under the name that the log has."""
+    from skillopt_es.adapters.agents.agent import OwnAgent  # noqa: PLC0415 -- for few runs
+    from skillopt_es.adapters.agents.python_code import PythonWay  # noqa: PLC0415
+
+    settings = model_settings(config, "target")
+    assert settings.agent is not None
+    return OwnAgent(PythonWay(function, name, config.folder, settings.agent.json_answers), settings, ())
 
 
 def open_environment(

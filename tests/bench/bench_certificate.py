@@ -220,7 +220,7 @@ def whole_run(job: tuple[str, str, Effects, int]) -> Came:
             _config(program, rule, seed, Path(folder)),
             name="run",
             runs=folder,
-            target=follow,
+            target=so.ChatFunction(follow),
             optimizer=teach,
             grader=lambda said, item: said == item["expected"],
         )

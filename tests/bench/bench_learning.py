@@ -117,7 +117,7 @@ def ours(program: str, world: World, seed: int) -> Curve:
             settings=settings,
             name="run",
             runs=folder,
-            target=follow,
+            target=so.ChatFunction(follow),
             optimizer=teach,
             grader=grade,
         )

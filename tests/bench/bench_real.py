@@ -141,7 +141,7 @@ def ours(program: str, task: Task, model: Model, options: argparse.Namespace) ->
             settings=settings,
             name="run",
             runs=folder,
-            target=target,
+            target=so.ChatFunction(target),
             optimizer=optimizer,
             grader=grader,
         )

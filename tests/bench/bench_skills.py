@@ -63,7 +63,7 @@ def trained(world: World, seed: int, form: str, *, gate: bool, where: Path) -> O
         config,
         name="r",
         runs=where,
-        target=agent,
+        target=so.ChatFunction(agent),
         optimizer=manager,
         grader=lambda said, item: said == item["expected"],
     )

@@ -84,7 +84,7 @@ rude = prefers(lambda answer: -len(answer))
 def trained(name: str, judge: Callable[[so.ChatRequest], str], **settings: Json) -> so.Run:
     """A run; `settings` are keys of the config."""
     given = {key.replace("__", "."): value for key, value in settings.items()}
-    return so.train(CONFIG, name=name, target=target, optimizer=optimizer, judge=judge, settings=given)
+    return so.train(CONFIG, name=name, target=so.ChatFunction(target), optimizer=optimizer, judge=judge, settings=given)
 
 
 def compared(run: so.Run) -> list[AnswersCompared]:
@@ -190,7 +190,7 @@ def test_a_judge_that_nobody_can_read_pauses_the_run_and_is_asked_anew(cli: Cli)
     assert paused.status == "paused"
     said = cli("status", "hm")
     assert "could not be compared" in said.out + said.err
-    done = so.resume("hm", target=target, optimizer=optimizer, judge=polite)
+    done = so.resume("hm", target=so.ChatFunction(target), optimizer=optimizer, judge=polite)
     assert done.status == "completed"
     assert [each.verdict.action for each in verdicts(done)] == [
         each.verdict.action for each in verdicts(so.open_run("whole"))
@@ -214,11 +214,16 @@ def test_a_run_killed_while_answers_are_compared_ends_as_an_undisturbed_one() ->
 
         def begin(name: str = name, killer: KillAt = killer) -> None:
             so.train(
-                CONFIG, name=name, target=target, optimizer=optimizer, judge=polite, watch=so.Watch(observers=(killer,))
+                CONFIG,
+                name=name,
+                target=so.ChatFunction(target),
+                optimizer=optimizer,
+                judge=polite,
+                watch=so.Watch(observers=(killer,)),
             )
 
         assert in_child(begin) == signal.SIGKILL
-        done = so.resume(name, target=target, optimizer=optimizer, judge=polite)
+        done = so.resume(name, target=so.ChatFunction(target), optimizer=optimizer, judge=polite)
         assert decisions_of(done.folder) == decisions_of(whole.folder)
         assert sorted(call_slots(done.folder)) == sorted(slots)
 
@@ -246,7 +251,7 @@ def test_a_run_without_a_few_comparisons_goes_on(cli: Cli) -> None:
 def test_what_cannot_be_compared_is_refused(settings: dict[str, Json], said: str) -> None:
     """Before anything is asked."""
     with pytest.raises(so.SkillOptError, match=said):
-        so.train(CONFIG, settings=settings, target=target)
+        so.train(CONFIG, settings=settings, target=so.ChatFunction(target))
 
 
 def test_answers_that_were_not_there_lose(cli: Cli) -> None:
@@ -266,7 +271,7 @@ def test_answers_that_were_not_there_lose(cli: Cli) -> None:
     run = so.train(
         CONFIG,
         name="late",
-        target=late,
+        target=so.ChatFunction(late),
         optimizer=optimizer,
         judge=judge,
         settings={"rollout.max_unanswered_share": 1, "train.num_epochs": 1},

@@ -40,7 +40,7 @@ def echo(request: so.ChatRequest) -> str:
 def test_every_question_to_the_judge_is_in_the_journal(folder: Path, cli: Cli) -> None:
     """At a slot of its rollout, with its price; the run is replayed from the log alone."""
     planned = so.estimate(CONFIG)
-    run = so.train(CONFIG, name="judged", target=echo)
+    run = so.train(CONFIG, name="judged", target=so.ChatFunction(echo))
     usage = run.usage().usage
     judged, asked = usage.by_role["judge"], usage.by_role["target"]
     assert judged.calls == asked.calls
@@ -68,19 +68,19 @@ def test_an_outage_of_the_judge_is_no_score_and_the_target_is_not_asked_again(fo
         given = json.loads(request.messages[1].content)
         return json.dumps({"reasoning": "", "points": {"right": 4 * (given["answer"] == given["reference"])}})
 
-    paused = so.train(CONFIG, name="out", target=target, judge=absent)
+    paused = so.train(CONFIG, name="out", target=so.ChatFunction(target), judge=absent)
     assert paused.status == "paused"
     failed = [each.event for each in paused.events(["RolloutCompleted"])]
     assert failed
     assert all(isinstance(each, RolloutCompleted) and isinstance(each.outcome, Failed) for each in failed)
-    done = so.resume("out", target=target, judge=strict)
+    done = so.resume("out", target=so.ChatFunction(target), judge=strict)
     assert done.status == "completed"
     assert len(asked) == len(set(asked))
 
 
 def test_another_threshold_needs_no_question(folder: Path, cli: Cli) -> None:
     """Points are recorded; what they are worth can be asked afterwards. Another rubric is another question."""
-    so.train(CONFIG, name="judged", target=echo)
+    so.train(CONFIG, name="judged", target=so.ChatFunction(echo))
     assert cli("rescore", "judged", "--set", "env.pass_score=0.1").code == 0
     refused = cli("rescore", "judged", "--set", 'env.rubric={"else": "It is red."}')
     assert refused.code
@@ -90,7 +90,7 @@ def test_another_threshold_needs_no_question(folder: Path, cli: Cli) -> None:
 def test_a_judge_has_to_be_named(folder: Path) -> None:
     """Nobody else is asked in its place, and a budget of money needs its price."""
     with pytest.raises(so.SkillOptError, match="nothing says which model"):
-        so.train(CONFIG, settings={"model.judge": ""}, target=echo)
+        so.train(CONFIG, settings={"model.judge": ""}, target=so.ChatFunction(echo))
     with pytest.raises(so.SkillOptError, match="another has none"):
         so.train(CONFIG, settings={"model.judge": "another", "budget.max_cost": 1})
 
@@ -152,10 +152,10 @@ def test_a_judge_that_nobody_can_read_is_asked_anew_when_the_run_is_resumed(fold
         given = json.loads(request.messages[1].content)
         return json.dumps({"reasoning": "", "points": {"right": 4 * (given["answer"] == given["reference"])}})
 
-    paused = so.train(CONFIG, name="hm", target=target, judge=mumbling)
+    paused = so.train(CONFIG, name="hm", target=so.ChatFunction(target), judge=mumbling)
     assert paused.status == "paused"
-    assert so.resume("hm", target=target, judge=mumbling).status == "paused"
-    done = so.resume("hm", target=target, judge=strict)
+    assert so.resume("hm", target=so.ChatFunction(target), judge=mumbling).status == "paused"
+    done = so.resume("hm", target=so.ChatFunction(target), judge=strict)
     assert done.status == "completed"
     assert len(asked) == len(set(asked))
     rows = [each.event for each in done.events(["RolloutCompleted"])]
@@ -173,11 +173,11 @@ def test_a_run_goes_on_without_the_grades_that_nobody_can_read(folder: Path, cli
     def sometimes(request: so.ChatRequest) -> str:
         return "hm" if "say 3" in request.messages[1].content else '{"points": {"right": 4}}'
 
-    so.train(CONFIG, name="hm", target=echo, judge=sometimes)
+    so.train(CONFIG, name="hm", target=so.ChatFunction(echo), judge=sometimes)
     paused = cli("status", "hm")
     assert "each resume asks it anew" in paused.out + paused.err
     assert "rollout.max_failed_share=N" in paused.out + paused.err
-    done = so.resume("hm", target=echo, judge=sometimes, settings={"rollout.max_failed_share": 1})
+    done = so.resume("hm", target=so.ChatFunction(echo), judge=sometimes, settings={"rollout.max_failed_share": 1})
     assert done.status == "completed"
 
 
@@ -187,7 +187,9 @@ def test_an_evaluation_asks_a_judge_anew_that_nobody_could_read(folder: Path) ->
     Path("SKILL.md").write_text("Answer.", encoding="utf-8")
 
     def scored() -> int | None:
-        found = so.evaluate(Path("SKILL.md"), CONFIG, splits=["val"], target=echo, judge=lambda request: said[0])
+        found = so.evaluate(
+            Path("SKILL.md"), CONFIG, splits=["val"], target=so.ChatFunction(echo), judge=lambda request: said[0]
+        )
         score = found.results[0].score
         return None if score is None else score.measured
 

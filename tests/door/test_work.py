@@ -13,6 +13,7 @@ from attrs import evolve
 import skillopt_es as so
 from skillopt_es.events.values import Failed, Json
 from skillopt_es.programs.classic.program import CLASSIC
+from skillopt_es.version import software_version
 
 SMALL: Mapping[str, Json] = {
     "env": {"name": "tasks", "data_path": "tasks.jsonl", "grader": "exact"},
@@ -30,8 +31,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def knows(request: so.ChatRequest) -> str:
+def knows(task: so.AgentTask) -> str:
     """A target that says the number once the skill asks for numbers."""
+    return task.task.split()[-1] if "number" in task.skill.text else "?"
+
+
+def knows_as_a_model(request: so.ChatRequest) -> str:
+    """The same target, asked as a chat model is."""
     return request.messages[-1].content.split()[-1] if "number" in request.messages[0].content else "?"
 
 
@@ -41,10 +47,11 @@ def teaches(request: so.ChatRequest) -> str:
     return json.dumps({"reasoning": "numbers are missing", "edits": [edit], "patch": {"edits": [edit]}})
 
 
-async def knows_slowly(request: so.ChatRequest) -> so.ChatReply:
-    """The same target, as a coroutine with a reply of its own."""
+async def knows_slowly(task: so.AgentTask) -> dict[str, object]:
+    """The same target, as a coroutine with an answer that has more to say."""
     await asyncio.sleep(0)
-    return so.ChatReply(text=knows(request), finish="stop", usage=so.Usage(input=3, output=1))
+    step = {"tool": "split", "input": task.task, "output": task.task.split()}
+    return {"answer": knows(task), "steps": [step], "usage": {"input": 3, "output": 1}}
 
 
 def test_a_function_is_told_the_named_fields_of_an_item(folder: Path) -> None:
@@ -53,8 +60,8 @@ def test_a_function_is_told_the_named_fields_of_an_item(folder: Path) -> None:
     Path("tasks.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     told: list[Mapping[str, Json]] = []
 
-    def agent(request: so.ChatRequest) -> str:
-        told.append(request.fields)
+    def agent(task: so.AgentTask) -> str:
+        told.append(task.fields)
         return "x"
 
     so.train(SMALL, settings={"env.agent_fields": ["language"]}, target=agent, optimizer=teaches)
@@ -89,12 +96,12 @@ def test_a_running_loop_is_no_obstacle(folder: Path) -> None:
 
 
 def test_what_a_function_raises_is_one_items_failure(folder: Path) -> None:
-    """The others count; what is no answer at all stops the run."""
+    """The others count; where nothing that comes back is an answer, the run pauses."""
 
-    def moody(request: so.ChatRequest) -> str:
-        if "say 3" in request.messages[-1].content:
+    def moody(task: so.AgentTask) -> str:
+        if "say 3" in task.task:
             raise KeyError("three")
-        return knows(request)
+        return knows(task)
 
     settings = {"rollout.max_failed_share": 0.5, "rollout.max_failed_share_train": 0.5}
     run = so.train(SMALL, settings=settings, name="moody", target=moody, optimizer=teaches)
@@ -102,18 +109,21 @@ def test_what_a_function_raises_is_one_items_failure(folder: Path) -> None:
     failures = [row.event.outcome for row in run.events(["RolloutCompleted"]) if row.event.item == "t3"]  # type: ignore[attr-defined]
     assert failures
     assert all(isinstance(failure, Failed) and "KeyError: 'three'" in failure.message for failure in failures)
+    wrong = so.train(SMALL, name="wrong", target=lambda task: 7, optimizer=teaches)
+    assert wrong.status == "paused"
+    assert "7 is neither a text nor an object with `answer`" in wrong.pause
     with pytest.raises(so.BackendError, match="returned int, not text"):
-        so.train(SMALL, name="wrong", target=lambda request: 7, optimizer=teaches)  # type: ignore[arg-type,return-value]
+        so.train(SMALL, name="optimizer", target=knows, optimizer=lambda request: 7)  # type: ignore[arg-type,return-value]
 
 
 def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
     """Interrupted says where it is; resume needs the same functions and comes to the same skill."""
     calls = 0
 
-    def counted(request: so.ChatRequest) -> str:
+    def counted(task: so.AgentTask) -> str:
         nonlocal calls
         calls += 1
-        return knows(request)
+        return knows(task)
 
     watch = so.Watch(stopping=lambda: calls >= 3)
     with pytest.raises(so.Interrupted) as stopped:
@@ -196,7 +206,8 @@ def _untested(run: so.Run) -> set[object]:
 def test_every_name_of_the_door_opens() -> None:
     """And says in a docstring what it is, where it is ours to say."""
     assert sorted(so.__all__) == so.__all__
-    assert set(so.__all__) <= set(dir(so))
+    assert set(dir(so)) == {*so.__all__, "__version__"}
+    assert so.__version__ in software_version()
     for name in so.__all__:
         assert getattr(so, name).__doc__, name
     with pytest.raises(AttributeError, match="nothing_such"):

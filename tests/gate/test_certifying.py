@@ -73,7 +73,15 @@ def trained(
         "train": {"program": program, "num_epochs": 2, "batch_size": 10},
         "evaluation": {"eval_test": False, "certificate": True},
     }
-    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=teach, grader=grader)
+    return so.train(
+        config,
+        name="run",
+        runs=folder,
+        settings=settings,
+        target=so.ChatFunction(target),
+        optimizer=teach,
+        grader=grader,
+    )
 
 
 def wagers(run: so.Run) -> list[CertificateWagered]:

@@ -154,7 +154,7 @@ def test_a_folder_is_scored_with_what_the_target_opens(tmp_path: Path) -> None:
     ]
     (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
     env = {"name": "tasks", "data_path": str(tmp_path / "tasks.jsonl"), "split_mode": "field"}
-    found = so.evaluate(root, {"env": env, "model": {"optimizer": "o"}}, evals=tmp_path, target=opener)
+    found = so.evaluate(root, {"env": env, "model": {"optimizer": "o"}}, evals=tmp_path, target=so.ChatFunction(opener))
     with EventLog.open(found.folder) as log:
         events = [each.event for each in log.read() if isinstance(each.event, RolloutCompleted)]
     told = {event.item: (event.viewed, event.outcome) for event in events}
@@ -225,7 +225,7 @@ def test_where_a_skill_has_several_files_an_edit_says_which(tmp_path: Path) -> N
 
     env = {"name": "tasks", "data_path": str(tmp_path / "tasks.jsonl"), "split_mode": "field"}
     given = {"env": {**env, "skill_init": str(root / "money")}, "train": {"num_epochs": 1, "batch_size": 1}}
-    run = so.train(given, name="r", runs=tmp_path, target=target, optimizer=teacher)
+    run = so.train(given, name="r", runs=tmp_path, target=so.ChatFunction(target), optimizer=teacher)
     assert run.skill("best").files["references/codes.md"] == "# Codes\n\nUSE EUR\n"
     analyst = asked[0]
     assert '"file"' in json.dumps(analyst.schema)

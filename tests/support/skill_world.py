@@ -138,7 +138,9 @@ def trained(
         "evaluation": {"eval_test": False},
     }
     given = {"optimizer.learning_rate": 4, "skills.retire_after": 4, **settings}
-    return so.train(config, name="r", runs=folder, settings=given, target=agent, optimizer=optimizer, grader=grader)
+    return so.train(
+        config, name="r", runs=folder, settings=given, target=so.ChatFunction(agent), optimizer=optimizer, grader=grader
+    )
 
 
 def of_type(run: so.Run, kind: type[Event]) -> list[Event]:

@@ -41,7 +41,12 @@ def test_a_target_opens_a_skill_before_it_answers(demo: str, own: tuple[str, ...
         return "<answer>A</answer>"
 
     found = so.evaluate(
-        tmp_path / "skills", demo_config(demo), splits=["val"], limit=2, target=target, evals=tmp_path / "evals"
+        tmp_path / "skills",
+        demo_config(demo),
+        splits=["val"],
+        limit=2,
+        target=so.ChatFunction(target),
+        evals=tmp_path / "evals",
     )
     assert tuple(tool.name for tool in asked[0].tools) == (*own, "skills_list", "skill_view")
     assert "- house: For all tasks." in asked[0].messages[0].content

@@ -87,7 +87,9 @@ def trained(
         "budget": {"max_calls": 90},
     }
     config["env"]["skill_init"] = str(folder / "SKILL.md")
-    return so.train(config, name="run", runs=folder, settings=settings, target=target, optimizer=optimizer)
+    return so.train(
+        config, name="run", runs=folder, settings=settings, target=so.ChatFunction(target), optimizer=optimizer
+    )
 
 
 def of_type(run: so.Run, kind: type[Event]) -> list[Event]:

@@ -334,7 +334,7 @@ def test_a_rule_for_a_family_that_is_learned_late_breaks_no_exception(
         },
         name="run",
         runs=tmp_path,
-        target=agent,
+        target=so.ChatFunction(agent),
         optimizer=taught,
         grader=grader,
     )

@@ -109,7 +109,13 @@ def searched(
     config["env"]["skill_init"] = str(folder / "skill" / "SKILL.md" if skill is None else folder / "skill")
     optimizer = teacher(claims=True) if teach is None else teach
     return so.train(
-        config, name=program, runs=folder, settings=settings, target=agent, optimizer=optimizer, grader=grader
+        config,
+        name=program,
+        runs=folder,
+        settings=settings,
+        target=so.ChatFunction(agent),
+        optimizer=optimizer,
+        grader=grader,
     )
 
 
@@ -505,7 +511,7 @@ def test_more_calls_on_resume_make_the_search_longer(tmp_path: Path) -> None:
     more = so.resume(
         tmp_path / "search",
         settings={"budget.max_calls": 120},
-        target=agent,
+        target=so.ChatFunction(agent),
         optimizer=teacher(claims=True),
         grader=grader,
     )
@@ -562,7 +568,7 @@ def test_a_result_that_was_retracted_is_not_made_again(tmp_path: Path) -> None:
         "again",
     )
     assert command(*words, "--dir", ".", cwd=tmp_path).code == 0
-    again = so.resume(tmp_path / "again", target=agent, optimizer=teacher(claims=True), grader=grader)
+    again = so.resume(tmp_path / "again", target=so.ChatFunction(agent), optimizer=teacher(claims=True), grader=grader)
     tried = of_type(again, RolloutCompleted)
     assert again.status == "completed"
     assert [event.place for event in tried if event.item == bad.event.item] != []

@@ -67,7 +67,7 @@ def decided(folder: Path, program: str, text: str) -> tuple[list[tuple[object, .
         "skills": {"manage": False, "reflection_group_size": 16},
         "evaluation": {"eval_test": False},
     }
-    run = so.train(config, name="r", runs=folder, target=target, optimizer=optimizer)
+    run = so.train(config, name="r", runs=folder, target=so.ChatFunction(target), optimizer=optimizer)
     gated = [each.event for each in run.events(["CandidateGated"])]
     verdicts = [
         (
