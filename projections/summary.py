@@ -43,7 +43,8 @@ from skillopt_es.events.catalog import (
     names_of,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import GateVerdict, Score, Setting
+from skillopt_es.events.values import GateVerdict, Score, Setting, SplitIds
+from skillopt_es.projections.by_hand import ByHand, after_hand
 from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
 from skillopt_es.projections.core import moved
 from skillopt_es.projections.deciding import Deciding, deciding_in
@@ -133,6 +134,8 @@ class Summary:
     erased: tuple[TextsErased, ...] = ()
     gaps: tuple[GapFound, ...] = ()
     steered: tuple[RunSteered, ...] = ()
+    by_hand: ByHand = field(factory=ByHand)
+    splits: SplitIds | None = None
 
     @property
     def is_evaluation(self) -> bool:
@@ -203,6 +206,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         most_calls=calls_allowed(event),
         epochs=epochs,
         validation=len(event.splits.val),
+        splits=event.splits,
         deciding=deciding_in(event),
         initial=holder.skill,
         current=holder,
@@ -234,7 +238,8 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
 
 def _retracted(summary: Summary, event: EvidenceRetracted) -> Summary:
     summary = summary if event.values is None else _revalued(summary, event.values)
-    return evolve(summary, retracted=(*summary.retracted, event))
+    found = after_hand(summary.by_hand, event, summary.splits)
+    return evolve(summary, retracted=(*summary.retracted, event), by_hand=found)
 
 
 def _revalued(summary: Summary, values: Mapping[str, float]) -> Summary:
@@ -256,7 +261,8 @@ def _paused(summary: Summary, event: RunPaused) -> Summary:
 
 
 def _steered(summary: Summary, event: RunSteered) -> Summary:
-    summary = _reset(evolve(summary, steered=(*summary.steered, event)), event.settings)
+    found = after_hand(summary.by_hand, event, summary.splits)
+    summary = _reset(evolve(summary, steered=(*summary.steered, event), by_hand=found), event.settings)
     return summary if event.skill is None else _placed(summary, event, Holder(skill=event.skill.hash))
 
 

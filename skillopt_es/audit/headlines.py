@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.values import GateVerdict, Outcome
+from skillopt_es.projections.by_hand import ByHand
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson, wilson_by_family
 from skillopt_es.projections.item_results import ItemResults, Results, families_of
@@ -93,6 +94,7 @@ class Headlines:
     accepted: tuple[Accepted, ...]
     judged: int
     """How many texts were measured on validation before the best of them was chosen."""
+    by_hand: ByHand = field(factory=ByHand)
 
 
 def headlines(
@@ -118,6 +120,7 @@ def headlines(
         differences=(*_differences(tests, test), *_differences(validations, validation)),
         accepted=(*_candidates(steps.values(), validation), *_guidance(tree, validation)),
         judged=len(validation.by_skill),
+        by_hand=summary.by_hand,
     )
 
 

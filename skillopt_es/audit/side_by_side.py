@@ -15,6 +15,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.values import Purpose, Score
+from skillopt_es.projections.by_hand import ByHand
 from skillopt_es.projections.intervals import (
     Interval,
     Judged,
@@ -76,6 +77,7 @@ class Side:
     seconds: float | None
     tested: Results = field(factory=dict)
     types: Mapping[str, str] = field(factory=dict)
+    by_hand: ByHand = field(factory=ByHand)
     problem: LogError | None = None
 
     @property
@@ -133,6 +135,7 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         folder=folder,
         status=found.overview.status,
         forked=summary.forked,
+        by_hand=summary.by_hand,
         metric=_metric(found, reading, folder),
         step=summary.step,
         steps=planned_steps(summary),

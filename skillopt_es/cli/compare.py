@@ -12,7 +12,14 @@ from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import folded_width, print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
-from skillopt_es.presenting.documents import plain, plain_judged, plain_origin, plain_part_score, plain_score
+from skillopt_es.presenting.documents import (
+    by_hand_json,
+    plain,
+    plain_judged,
+    plain_origin,
+    plain_part_score,
+    plain_score,
+)
 from skillopt_es.presenting.sides import against_words, column, first_words, interval_words, scores_of
 
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ _Column = tuple[str, Sequence[str]]
 _WIDE = 120
 """How wide a table may be where nobody says how wide the page is."""
 _ALONE, _BY_TYPE = "test best, 95 %", "95 % by type"
-_TEXTS = ("status", "fork of", "changed", "gate metric", "initial over", "best over")
+_TEXTS = ("status", "fork of", "changed", "steered by hand", "gate metric", "initial over", "best over")
 _USED = ("calls", "calls of parent", "tokens in", "tokens out", "cost", "time")
 
 
@@ -140,6 +147,7 @@ def _as_json(each: Side, seen: Judged | None) -> Json:
         "status": each.status,
         "forked_from": plain_origin(each.forked),
         "changed": {} if each.forked is None else {setting.key: setting.value for setting in each.forked.overrides},
+        "by_hand": by_hand_json(each.by_hand),
         "step": each.step,
         "steps": each.steps,
         "accepted": each.accepted,

@@ -12,9 +12,10 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_hanging, say
 from skillopt_es.counting import counted
-from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.documents import by_hand_json, plain
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import verdict_words
+from skillopt_es.presenting.words import by_hand_words
 
 if TYPE_CHECKING:
     from skillopt_es.projections.lineage import Lineage, Node
@@ -47,6 +48,7 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
     """
     from skillopt_es.cli.printing import as_found
     from skillopt_es.errors import NotInRun
+    from skillopt_es.projections.by_hand import BY_HAND_TYPES, by_hand
     from skillopt_es.projections.lineage import TYPES, lineage
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
@@ -54,6 +56,7 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
 
     with Reading.of(find_run(run, directory)) as reading:
         found, name = lineage(reading.read(types=TYPES)), reading.run.name
+        hand = by_hand(recorded.event for recorded in reading.read(types=BY_HAND_TYPES))
         metric = text_of(settings_in(reading.read(types=SETTING_TYPES)), "evaluation.gate_metric")
         if not found.nodes:
             raise reading.problem or NotInRun(f"{name} has not begun: it has no skill yet")
@@ -64,6 +67,7 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
                     "gate_metric": metric or None,
                     "current": found.current,
                     "best": found.best,
+                    "by_hand": by_hand_json(hand),
                     "forks": [plain(fork) for fork in found.forks],
                     "nodes": [plain(node) for node in found.nodes],
                     "problem": plain(reading.problem),
@@ -71,6 +75,8 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
             )
         else:
             _print(_FORMS[form](name, found), form)
+            if hand and form == "text":
+                print_hanging(f"steered by hand: {by_hand_words(hand)}", hang=2)
             if form == "text" and metric:
                 print_hanging(f"values: {metric} score on validation", hang=2, tone="faint")
         return as_found(reading)

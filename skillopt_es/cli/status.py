@@ -29,10 +29,11 @@ from skillopt_es.engine.programs import planned_steps, program_named
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_json
-from skillopt_es.presenting.documents import plain, plain_fields, plain_judged, plain_origin, plain_score
+from skillopt_es.presenting.documents import by_hand_json, plain, plain_fields, plain_judged, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import (
+    by_hand_words,
     is_sealed,
     items_words,
     looks_words,
@@ -161,7 +162,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     over = summary.over(summary.best.skill)
     return (
         each.folder.name,
-        status_words(each.status, damaged=bool(each.problem)),
+        f"{status_words(each.status, damaged=bool(each.problem))}{', steered' if summary.by_hand else ''}",
         "-" if summary.is_evaluation else progress_cell(summary),
         shown_value(summary.current.value),
         shown_value(summary.best.value),
@@ -201,6 +202,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "last_written": each.written,
         "forked_from": plain_origin(summary.forked),
         "retracted": [item for event in summary.retracted for item in event.items],
+        "by_hand": by_hand_json(summary.by_hand),
         "erased": [item for event in summary.erased for item in event.items],
         "imported": None if summary.imported is None else summary.imported.source,
         "problem": each.problem or None,
@@ -292,6 +294,8 @@ def _print_changes(summary: Summary) -> None:
         changed = shown_settings(summary.forked.overrides)
         parent = f"of {summary.forked.parent} after event {summary.forked.seq:,}"
         field("forked", f"{parent}; {changed or 'nothing changed'}")
+    if summary.by_hand:
+        field("by hand", by_hand_words(summary.by_hand))
     for gone in summary.retracted:
         field("without", f"{', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
     for lost in summary.erased:

@@ -48,7 +48,7 @@ def steer_command(
     strike LINE      take this line out of the current skill, after the open step
     take [HASH]      take the candidate that waits for its verdict, whatever the rule says
     refuse [HASH]    refuse it
-    retract ITEM     leave this item out, after the open step; what was made of it until then stays
+    retract ITEM     leave this train or validation task out, after the open step; what was made of it stays
 
     \b
     skillopt-es steer my-run hint "dates are always ISO" --why "the grader's manual says so"

@@ -24,9 +24,10 @@ from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score, SkillTree
 from skillopt_es.presenting.certificates import certificate_json
-from skillopt_es.presenting.documents import plain, plain_judged, plain_part_score
+from skillopt_es.presenting.documents import by_hand_json, plain, plain_judged, plain_part_score
 from skillopt_es.presenting.numbers import shown_usage, shown_value
-from skillopt_es.presenting.words import metric_words, part_words
+from skillopt_es.presenting.words import by_hand_words, metric_words, part_words
+from skillopt_es.projections.by_hand import BY_HAND_TYPES, ByHand, by_hand
 from skillopt_es.projections.certificate import certificate_of
 from skillopt_es.projections.deciding import deciding_in
 from skillopt_es.projections.intervals import Judged
@@ -49,10 +50,11 @@ def print_outcome(state: AnyState, folder: Path, *, as_json: bool) -> int:
     used = spent(folder)
     with Reading.of(folder) as reading:
         difference = test_difference(reading, folder, _tests(state))
+        hand = by_hand(recorded.event for recorded in reading.read(types=BY_HAND_TYPES))
     if as_json:
-        print_json(_as_json(state, folder, best, used, difference))
+        print_json(_as_json(state, folder, best, used, difference, hand))
     else:
-        _print(state, folder, best, used, difference)
+        _print(state, folder, best, used, difference, hand)
     if state.paused is None:
         return 0
     _print_pause(state.paused, folder)
@@ -135,7 +137,7 @@ def _tests(state: AnyState) -> dict[str, Scored]:
     return tests_by_name(state.tests.values(), **{name: skill.hash for name, skill in named.items()})
 
 
-def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None) -> Json:
+def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None, hand: ByHand) -> Json:
     assert state.best is not None
     assert state.started is not None
     tests, baseline = _tests(state), _baseline(state)
@@ -162,6 +164,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference:
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
         "test_difference": None if difference is None else plain_judged(difference),
         "certificate": certificate_json(certificate_of(state)),
+        "by_hand": by_hand_json(hand),
         "usage": plain(used),
         "note": _nothing_learned(state) or None,
         "paused": state.paused.message if state.paused else None,
@@ -180,12 +183,14 @@ def _over(state: AnyState, score: Score | None) -> Part | None:
     return part_of(score, len(state.started.splits.val))
 
 
-def _print(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None) -> None:
+def _print(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None, hand: ByHand) -> None:
     assert state.best is not None
     counts = state.counts
     field("run", f"{folder.name} ({state.status})")
     stopped = "" if state.stopped is None else f"; stopped by {state.stopped.reason} after step {state.stopped.step}"
     field("steps", f"{counted_verdicts(counts)}{stopped}")
+    if hand:
+        field("by hand", by_hand_words(hand))
     field("validation", _validation(state))
     print_tests(_tests(state), difference, left_out=_untested(state))
     print_certificate(certificate_of(state))

@@ -168,6 +168,12 @@ def _check_item(item: str, state: AnyState) -> None:
     splits = state.started.splits
     if item not in (*splits.train, *splits.val, *splits.test):
         raise OrderRefused(f"the run has no item {item[:200]}, or goes on without it already")
+    if item in splits.test:
+        raise OrderRefused(
+            f"{item} is a test task, and the test decides nothing in this run: it only says what the skill is worth",
+            hint=f"if the task itself is wrong, `skillopt-es retract RUN --item {item[:200]} --apply` makes a fork "
+            "without it, and the fork says so beside its scores",
+        )
     if (item,) in (splits.train, splits.val):
         raise OrderRefused(f"{item} is the only item of its split, and a run needs one")
     drawn = [each for known in state.measured.values() for each in (*known.drawn, known.fresh) if each is not None]

@@ -10,7 +10,7 @@ from attrs import frozen
 from skillopt_es.audit.headlines import Difference, Headlines
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import chance, change
-from skillopt_es.presenting.words import listed, part_words
+from skillopt_es.presenting.words import by_hand_words, listed, part_words
 from skillopt_es.projections.intervals import Judged, Paired, judged
 
 _MOST_NAMES = 12
@@ -20,6 +20,8 @@ def said(found: Headlines) -> Iterator[str]:
     """What the scores say, and what they do not, one sentence each."""
     for each in found.differences:
         yield _difference(each, found.judged)
+    if found.by_hand:
+        yield f"Steered by hand: {by_hand_words(found.by_hand)}."
     if found.judged > 1 and any("best" in each.names for each in found.scores if each.split == "validation"):
         yield (
             f"The best was chosen as the highest of {counted(found.judged, 'text')} measured on validation, so its own "

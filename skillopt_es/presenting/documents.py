@@ -30,6 +30,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.strict import strict_converter
 from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Proposal, Score, Suggestion
+from skillopt_es.projections.by_hand import ByHand
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
 from skillopt_es.projections.intervals import Interval, Judged
@@ -192,6 +193,21 @@ def plain_call(row: CallRow) -> dict[str, Json]:
         "recorded_at": row.recorded_at,
         "digest": row.digest,
         **call,
+    }
+
+
+def by_hand_json(found: ByHand) -> Json:
+    """What people did to a run, for programs; null where they did nothing."""
+    if not found:
+        return None
+    return {
+        "accepted": found.accepted,
+        "rejected": found.rejected,
+        "pinned": found.pinned,
+        "struck": found.struck,
+        "hints": found.hints,
+        "left_out": {split: list(items) for split, items in found.left_out.items()},
+        "results_left_out": [{"place": place, "item": item} for place, item in found.results],
     }
 
 

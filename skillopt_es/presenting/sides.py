@@ -8,7 +8,7 @@ from skillopt_es.audit.side_by_side import Side
 from skillopt_es.events.values import Score
 from skillopt_es.presenting.claims import claim_words
 from skillopt_es.presenting.numbers import change, shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
-from skillopt_es.presenting.words import items_words
+from skillopt_es.presenting.words import by_hand_words, items_words
 from skillopt_es.projections.intervals import Interval, Judged
 from skillopt_es.projections.usage import together
 
@@ -19,6 +19,7 @@ def column(each: Side) -> dict[str, str]:
         "status": each.status,
         "fork of": "" if each.forked is None else f"{each.forked.parent} after event {each.forked.seq:,}",
         "changed": "" if each.forked is None else shown_settings(each.forked.overrides),
+        "steered by hand": by_hand_words(each.by_hand),
         "steps": f"{each.step}" if each.steps is None else f"{each.step} of {each.steps}",
         "accepted": str(each.accepted),
         "rejected": str(each.rejected),

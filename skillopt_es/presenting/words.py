@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import planned_steps
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
-from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, PatchSource, Proposal, SkillTree
+from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, PatchSource, Proposal, SkillTree, Split
 from skillopt_es.projections.fates import earned
 from skillopt_es.projections.seal import Looks
 from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
+    from skillopt_es.projections.by_hand import ByHand
     from skillopt_es.projections.deciding import Deciding
     from skillopt_es.projections.fates import Fate
     from skillopt_es.projections.lines import Part
@@ -82,6 +83,23 @@ def names(items: Sequence[str], most: int = _MOST_NAMES) -> str:
     """The first few names, and how many more there are."""
     shown = ", ".join(items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+_SPLITS: Mapping[Split, str] = {"train": "train task", "val": "validation task", "test": "test task"}
+
+
+def by_hand_words(found: ByHand) -> str:
+    """What people did to a run: 1 candidate accepted, 2 train tasks left out; empty where they did nothing."""
+    counts = (
+        (found.accepted, "candidate", "accepted"),
+        (found.rejected, "candidate", "rejected"),
+        (found.pinned, "line", "pinned"),
+        (found.struck, "line", "struck"),
+        (found.hints, "hint", "given"),
+        *((len(found.left_out.get(split, ())), task, "left out") for split, task in _SPLITS.items()),
+        (len(found.results), "result", "left out"),
+    )
+    return ", ".join(f"{counted(number, what)} {done}" for number, what, done in counts if number)
 
 
 _SOURCES: Mapping[PatchSource, str] = {

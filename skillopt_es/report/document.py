@@ -5,7 +5,7 @@ from __future__ import annotations
 from skillopt_es.audit.headlines import Accepted, Difference, Headline
 from skillopt_es.events.values import Json, Measured
 from skillopt_es.presenting.claims import said
-from skillopt_es.presenting.documents import plain, plain_judged
+from skillopt_es.presenting.documents import by_hand_json, plain, plain_judged
 from skillopt_es.projections.intervals import Paired, judged
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lines import StepLine
@@ -26,6 +26,7 @@ def document(facts: Facts) -> dict[str, Json]:
         "differences": [_difference(each) for each in found.differences],
         "accepted": [_accepted(each) for each in found.accepted],
         "said": list(said(found)),
+        "by_hand": by_hand_json(summary.by_hand),
         "steps": [plain(line) for line in summary.lines if isinstance(line, StepLine)],
         "lineage": {
             "current": facts.tree.current,

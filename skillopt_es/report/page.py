@@ -17,7 +17,7 @@ from skillopt_es.audit.headlines import Headline, Headlines, headlines
 from skillopt_es.counting import counted
 from skillopt_es.presenting.certificates import certificate_lines
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
-from skillopt_es.presenting.words import is_sealed, looks_words, progress_words
+from skillopt_es.presenting.words import by_hand_words, is_sealed, looks_words, progress_words
 from skillopt_es.projections.lines import Outcome, outcome_of
 from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.curve import curve_section
@@ -156,6 +156,8 @@ def _story(facts: Facts) -> list[str | Html]:
         said.append(f"{steps}{f': {counts}' if counts else ''}. ")
     if summary.paused and facts.status == "paused":
         said.append(f"Paused: {summary.paused}. ")
+    if summary.by_hand:
+        said.append(f"Steered by hand: {by_hand_words(summary.by_hand)}. ")
     if summary.forked is not None:
         said.append(f"A fork of {summary.forked.parent} after event {summary.forked.seq:,}. ")
     if summary.imported is not None:

@@ -100,7 +100,7 @@ def _slim(summary: Summary) -> Summary:
     texts = (summary.initial, summary.current.skill, summary.best.skill)
     told = (line for line in summary.evaluations if line.purpose == "test" or line.skill in texts)
     lines = tuple(evolve(line, by_type={}) for line in told)
-    return evolve(summary, lines=(), evaluations=lines, open=OpenStep(), slow=None, steered=())
+    return evolve(summary, lines=(), evaluations=lines, open=OpenStep(), slow=None, steered=(), splits=None)
 
 
 def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:

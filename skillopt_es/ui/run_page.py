@@ -13,7 +13,7 @@ from skillopt_es.events.catalog import Recorded
 from skillopt_es.presenting.claims import Answer, answer
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
-from skillopt_es.presenting.words import metric_words, part_words, progress_words
+from skillopt_es.presenting.words import by_hand_words, metric_words, part_words, progress_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
@@ -76,7 +76,9 @@ def answer_part(facts: Facts, folder: Path) -> Html:
         class_="links",
     )
     said = el("p", el("b", found.words), f" {found.why}")
-    return part("answer", el("div", said, takes, class_=f"answer {_TONES[found.kind]}"))
+    hand = facts.summary.by_hand
+    steered = el("p", f"Steered by hand: {by_hand_words(hand)}.") if hand else None
+    return part("answer", el("div", said, steered, takes, class_=f"answer {_TONES[found.kind]}"))
 
 
 _UNTESTED = "Nothing was measured on test items, and its score on validation items flatters it: they chose it."

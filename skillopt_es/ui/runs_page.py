@@ -210,7 +210,8 @@ def _where_it_stands(each: Overview) -> Html:
     """Its state, and who is writing it."""
     writer = writer_words(each.folder)
     badge = status_badge(each.status, damaged=bool(each.problem))
-    said = [el("small", words, class_="writer") for words in (each.problem, writer) if words]
+    steered = "steered by hand" if each.summary.by_hand else ""
+    said = [el("small", words, class_="writer") for words in (each.problem, steered, writer) if words]
     return el("span", badge, *said) if said else badge
 
 

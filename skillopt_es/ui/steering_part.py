@@ -16,7 +16,7 @@ _TEXTS: Mapping[Order, tuple[str, str]] = {
     "pin": ("Pin a line", "one whole line of the skill, as it stands there"),
     "unpin": ("Unpin a line", "the line"),
     "strike": ("Strike a line", "one whole line of the current skill"),
-    "retract": ("Leave an item out", "its name, as on Items"),
+    "retract": ("Leave an item out", "its name, as on Items; no test task"),
 }
 _PLAIN: Mapping[Order, str] = {
     "pause": "Pause",
@@ -92,7 +92,7 @@ def retract_part(facts: Facts, visit: Visit, item: str) -> Html | None:
     started = facts.started
     if not visit.may_act or started is None or facts.problems or facts.summary.completed is not None:
         return None
-    known = (*started.splits.train, *started.splits.val, *started.splits.test)
+    known = (*started.splits.train, *started.splits.val)  # a test task stays: the test says what the skill is worth
     if "retract" not in program_of(started).heeds or item not in known:
         return None
     fields = [*hidden({"order": "retract", "text": item}), _field("Why", "why", _WHY, required=True)]

@@ -283,7 +283,7 @@ def test_a_changed_order_no_longer_leads_to_its_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("program", "item"),
-    [("classic", "t0"), ("classic", "v3"), ("search", "v3"), pytest.param("search", "x1", marks=pytest.mark.slow)],
+    [("classic", "t0"), ("classic", "v3"), ("search", "v3"), pytest.param("search", "t1", marks=pytest.mark.slow)],
 )
 def test_an_item_is_left_out_from_the_end_of_the_open_step_on(tmp_path: Path, program: str, item: str) -> None:
     """No later try, group, comparison or sum has it, and what was measured with it counts what the others say."""
@@ -313,6 +313,21 @@ def test_an_item_is_left_out_from_the_end_of_the_open_step_on(tmp_path: Path, pr
         assert summary.best.value == state.best.value
     assert derives(folder)
     assert not any(verdict.changed for verdict in regated(folder).verdicts)
+
+
+def test_a_test_task_is_not_left_out_while_the_run_is_open(tmp_path: Path) -> None:
+    """It decides nothing, so only the score would change; a fork without it says so."""
+    folder = tmp_path / "run"
+    person = Person(folder, after_step(1), "retract", lambda state: "x1")
+    state = trained(folder, person)
+    assert state.status == "completed"
+    assert not any(isinstance(event, (RunSteered, EvidenceRetracted)) for event in events(folder))
+    [refused] = (folder / "inbox").glob("*.refused")
+    assert "x1 is a test task" in refused.read_text()
+    open_run = read_state(_paused(tmp_path / "other"))
+    with pytest.raises(OrderRefused, match="x1 is a test task") as told:
+        check_order(_asked("retract", "x1"), open_run)
+    assert "`skillopt-es retract RUN --item x1 --apply`" in (told.value.hint or "")
 
 
 def test_values_that_do_not_follow_from_what_is_left_are_told(tmp_path: Path) -> None:
