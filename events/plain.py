@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from difflib import get_close_matches
 from io import BufferedReader
 from pathlib import Path
 
@@ -44,6 +45,17 @@ def open_plain(path: Path, *, follow: bool = False) -> BufferedReader:
 def real_path(path: str | os.PathLike[str]) -> Path:
     """The path without links, as `Path.resolve` has it; that raises RuntimeError for a link to itself before 3.13."""
     return Path(os.path.realpath(path))
+
+
+def similar_file(path: Path) -> str:
+    """What may have been meant by a file that is not there, as a question; empty where nothing is like it."""
+    try:
+        names = sorted(each.name for each in path.parent.iterdir() if each.is_file())
+    except OSError:
+        return ""
+    stems = get_close_matches(path.stem, [Path(name).stem for name in names], n=3, cutoff=0.7)  # ends are much alike
+    close = get_close_matches(path.name, [name for name in names if Path(name).stem in stems], n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def read_plain(path: Path, *, follow: bool = False) -> bytes:

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.strict_json import STRICT
 from skillopt_es.errors import DataError
-from skillopt_es.events.plain import NotPlainError, read_plain
+from skillopt_es.events.plain import NotPlainError, read_plain, similar_file
 from skillopt_es.events.values import Json
 
 # JSON's own white space, which is less than Python's.
@@ -94,7 +94,7 @@ def text_of(path: Path) -> str:
     try:
         data = read_plain(path, follow=True)
     except FileNotFoundError:
-        raise DataError(f"there is no file {path}", hint="check the path in the config") from None
+        raise DataError(f"there is no file {path}", hint=similar_file(path) or "check the path in the config") from None
     except NotPlainError:  # a device may have no end, a pipe no writer
         raise DataError(f"{path} is not a plain file", hint="save what it gives as a file") from None
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.options import config_here, directory_option, json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import Toned, print_hanging
 from skillopt_es.presenting.documents import plain
@@ -25,6 +25,7 @@ _INDENT = 22
 
 @click.command("doctor")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--demo", metavar="NAME", help="Check a bundled demo: demo, or a benchmark's name.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key for this check.")
 @click.option("--no-calls", is_flag=True, help="Ask no model and try no grader; nothing is sent anywhere.")
 @click.option(
@@ -35,18 +36,33 @@ _INDENT = 22
 @directory_option
 @json_option
 def doctor_command(
-    config: Path | None, overrides: tuple[str, ...], no_calls: bool, grade: bool, directory: Path, as_json: bool
+    config: Path | None,
+    demo: str | None,
+    overrides: tuple[str, ...],
+    no_calls: bool,
+    grade: bool,
+    directory: Path,
+    as_json: bool,
 ) -> int:
     """
-    Check config, skill, data, grader, key, endpoint and models before a run. Without CONFIG, checks the offline demo.
+    Check config, skill, data, grader, key, endpoint and models before a run.
+
+    Without CONFIG, checks config.yaml of the current folder; without that, the bundled offline demo.
 
     The grader is tried on made-up answers, and each model is asked one tiny question. Exit codes: 0 nothing is in the
     way, 1 something is.
     """
+    from skillopt_es.config import demo_config
     from skillopt_es.sessions.doctor import Examination
 
     if no_calls and grade:
         raise click.UsageError("--grade asks the grader, and --no-calls asks nobody: give one of them")
+    if config is not None and demo is not None:
+        raise click.UsageError("give a CONFIG or a --demo, not both")
+    if demo is None:
+        config = config or config_here()
+    elif demo != "demo":
+        config = demo_config(demo)
     what = Examination(
         config=config, overrides=overrides, directory=directory, environ=os.environ, calls=not no_calls, grade=grade
     )

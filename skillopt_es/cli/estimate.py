@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.options import config_here, directory_option, json_option
 from skillopt_es.cli.printing import print_json, print_table, tell_of
 from skillopt_es.cli.terminal import field, say
 from skillopt_es.counting import counted
@@ -44,12 +44,15 @@ def estimate_command(
     """
     Estimate the calls, tokens, money and time of a run of CONFIG, without making a call.
 
+    Without CONFIG, uses config.yaml of the current folder; without that, the bundled demo.
     From the plan that the config and the data make, and from earlier runs of the same models and data under --dir.
     """
     from skillopt_es.config import demo_config, load_config
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
+    if demo is None:
+        config = config or config_here()
     loaded = load_config(config if demo is None else demo_config(demo), overrides, os.environ)
     tell_of(loaded)
     print_estimate(loaded, directory, as_json=as_json)

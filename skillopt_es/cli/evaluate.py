@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, json_option
+from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, config_here, json_option
 from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
@@ -125,7 +125,7 @@ def eval_command(
         raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
     overrides = (*overrides, *budget_settings(budget))
     base, (skill, notes), stem, seal = (
-        _of_config(config, overrides, skill_file, opens=open_test)
+        _of_config(config or config_here(""), overrides, skill_file, opens=open_test)
         if run is None
         else _of_run(run, which, overrides, skill_file, opens=open_test)
     )

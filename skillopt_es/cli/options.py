@@ -15,6 +15,8 @@ from skillopt_es.runs.folders import USUAL
 OFFLINE_DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
 """Said where nobody names a config."""
 
+CONFIG = "config.yaml"
+
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -49,6 +51,16 @@ def _options_first(args: Sequence[str], params: Sequence[click.Parameter]) -> li
         else:
             texts.append(word)
     return [*found, "--", *texts]
+
+
+def config_here(other: str = "; `--demo demo` takes the bundled demo") -> Path | None:
+    """The config of the current folder, for a command that is given none; says so. None where there is none."""
+    from skillopt_es.cli.terminal import tell
+
+    if not Path(CONFIG).is_file():
+        return None
+    tell("note", f"{CONFIG} of this folder is used{other}")
+    return Path(CONFIG)
 
 
 def directory_option(command: F) -> F:

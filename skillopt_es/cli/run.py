@@ -18,6 +18,7 @@ from skillopt_es.cli.options import (
     OFFLINE_DEMO,
     budget_options,
     budget_settings,
+    config_here,
     directory_option,
     json_option,
     run_argument,
@@ -64,7 +65,8 @@ def run_command(
     **budget: float | None,
 ) -> int:
     """
-    Train a skill. Without CONFIG, trains the bundled offline demo with simulated models.
+    Train a skill. Without CONFIG, uses config.yaml of the current folder; without that, the bundled offline demo with
+    simulated models.
 
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
     (`handoff`) or has reached a budget, 130 interrupted.
@@ -77,6 +79,8 @@ def run_command(
     if sum(each is not None for each in (config, demo, again)) > 1:
         raise click.UsageError("give a CONFIG, a --demo or --again, one of them")
     texts = (*overrides, *budget_settings(budget))
+    if demo is None and again is None:
+        config = config or config_here()
     if again is not None:
         loaded = _as_before(again, directory, texts)
     else:

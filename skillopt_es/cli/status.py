@@ -22,7 +22,7 @@ from skillopt_es.cli.score_tables import (
     validation_words,
     wants_test,
 )
-from skillopt_es.cli.summary import limit_option, steps_after
+from skillopt_es.cli.summary import continuing, limit_option, steps_after
 from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import planned_steps, program_named
@@ -438,7 +438,8 @@ def _next(each: Overview, directory: Path, out: str) -> list[tuple[str, str]]:
     if summary.imported is not None:
         return [(f"replay {name} --check{where}", "")]
     if each.status == "completed":
-        return [(f"export {name} {out}{where}", "")]
+        more = [continuing(name, where)] if summary.stopped is not None and summary.stopped.reason == "budget" else []
+        return [(f"export {name} {out}{where}", ""), *more]
     if each.status == "running":
         return [(f"log {name} --follow{where}", "")]
     if each.status == "new":

@@ -252,6 +252,8 @@ def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
         steps.append(
             (f"eval --run {folder if where else name} --split test", "the test that its calls did not pay for")
         )
+    if state.stopped is not None and state.stopped.reason == "budget":
+        steps.append(continuing(name, where))
     if _backends(state) == {"simulated"}:  # the demo: there is nothing to deliver
         if state.steps_done:
             steps.append((f"replay {name} --until step {min(2, state.steps_done)}{where}", "the state then"))
@@ -263,6 +265,11 @@ def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
         (f"install {name}{_name_to_give(state)} --to claude{where}", "or codex, or a folder of skills"),
         (f"eval --run {folder if where else name} --split val", "score the best skill again"),
     ]
+
+
+def continuing(name: str, where: str) -> tuple[str, str]:
+    """What trains on from a run that its budget has completed."""
+    return f"continue {name} --max-calls 200{where}", "train on from its best skill, as a new run"
 
 
 def _blame(state: AnyState, name: str, where: str) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from skillopt_es.config.sections import SECTIONS, Tree
 from skillopt_es.config.values import shown
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.codec import clean_text
-from skillopt_es.events.plain import NotPlainError, read_plain
+from skillopt_es.events.plain import NotPlainError, read_plain, similar_file
 from skillopt_es.events.values import Json
 
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
@@ -57,7 +57,8 @@ def _text_of(file: Path) -> str:
         # A config may be a link, and some editors begin it with a byte order mark.
         return read_plain(file, follow=True).decode("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError(f"{file}: no such config file", hint="`skillopt-es init DIR` writes one") from None
+        meant = similar_file(file) or "`skillopt-es init DIR` writes one"
+        raise ConfigError(f"{file}: no such config file", hint=meant) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:

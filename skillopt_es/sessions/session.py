@@ -114,9 +114,10 @@ async def resume(folder: Path, session: Session) -> AnyState:
         # A complete run is no error: resuming in a loop until it is done must end well.
         if state.completed is not None:
             if changed:
+                given = " ".join(map(_as_option, session.overrides)) + dir_option(folder.parent)
                 raise ConfigError(
-                    f"{folder.name} is complete: there is nothing left that a setting could change",
-                    hint="give prices and limits when a run starts, or while it is paused",
+                    f"{folder.name} is complete, so no setting of it can change",
+                    hint=f"`skillopt-es continue {folder.name} {given}` trains on from its best skill, as a new run",
                 )
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
@@ -133,6 +134,13 @@ async def resume(folder: Path, session: Session) -> AnyState:
                     accepted_loss=writer.lost,
                 )
                 return await _train(writer, _stage(run, state, head, resumed, session), world, session)
+
+
+def _as_option(setting: str) -> str:
+    """A setting as the option that gives it."""
+    key, _, value = setting.partition("=")
+    limit = key.removeprefix("budget.")
+    return f"--set {setting}" if limit == key else f"--{limit.replace('_', '-')} {value}"
 
 
 def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:

@@ -1,0 +1,68 @@
+"""Which config a command takes that is given none, and what was meant by a file that is not there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.in_process import Cli
+
+from skillopt_es.config.places import packaged
+
+HERE = "config.yaml of this folder is used"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a config of one short epoch."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(packaged("demo"), tmp_path, dirs_exist_ok=True)
+    (tmp_path / "config.yaml").write_text(
+        "_base_: demo.yaml\ntrain: {num_epochs: 1, batch_size: 12}\n", encoding="utf-8"
+    )
+    return tmp_path
+
+
+def test_the_config_of_the_folder_is_taken_and_said(cli: Cli, project: Path) -> None:
+    """By the commands that take a config; JSON stays JSON."""
+    doctor = cli("doctor")
+    assert HERE in doctor.err
+    assert "config       config.yaml" in doctor.out
+    estimate = cli("estimate", "--json")
+    assert HERE in estimate.err
+    assert json.loads(estimate.out)["steps"] == 4
+    assert HERE in cli("run", "--quiet", "--name", "one").err
+    assert HERE in cli("eval", "--split", "val").err
+
+
+def test_the_demo_is_taken_where_it_is_named_or_there_is_no_config(cli: Cli, project: Path) -> None:
+    """As the first command of the README does."""
+    for words in (("doctor", "--demo", "demo"), ("estimate", "--demo", "demo"), ("run", "--demo", "demo", "--dry-run")):
+        assert HERE not in cli(*words).err
+    assert "config       the bundled demo" in cli("doctor", "--demo", "demo").out
+    assert "give a CONFIG or a --demo, not both" in cli("doctor", "config.yaml", "--demo", "demo").err
+    (project / "config.yaml").unlink()
+    assert "config       the bundled demo" in cli("doctor").out
+    assert json.loads(cli("estimate", "--json").out)["steps"] == 12
+
+
+def test_a_misspelt_file_is_guessed(cli: Cli, project: Path) -> None:
+    """The config, and the data that it names; where nothing is like it, what else to do."""
+    assert "did you mean config.yaml?" in cli("run", "confg.yaml").err
+    assert "did you mean tasks.jsonl?" in cli("run", "config.yaml", "--set", "env.data_path=task.jsonl").err
+    assert "`skillopt-es init DIR` writes one" in cli("run", "nothing-like-it.yaml").err
+
+
+def test_a_complete_run_is_trained_on_by_another_command(cli: Cli, project: Path) -> None:
+    """`resume` names it where a setting is given, and a run that its budget completed ends with it."""
+    done = cli("run", "--quiet", "--name", "b", "--set", "train.program=search", "--max-calls", "150")
+    assert done.code == 0
+    assert "skillopt-es continue b --max-calls 200" in done.out
+    assert "skillopt-es continue b --max-calls 200" in cli("status", "b").out
+    refused = cli("resume", "b", "--max-calls", "300", "--set", "model.timeout_seconds=5")
+    assert refused.code == 2
+    assert "`skillopt-es continue b --set model.timeout_seconds=5 --max-calls 300` trains on" in refused.err
+    assert cli("resume", "b").code == 0
+    assert cli("continue", "b", "--max-calls", "300", "--quiet").code == 0
