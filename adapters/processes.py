@@ -131,6 +131,7 @@ def _ended(process: subprocess.Popen[bytes], ends_at: signal.Signals | None) -> 
     finally:
         if ends_at is not None:
             process.send_signal(ends_at)  # nothing where it has ended
+            process.send_signal(signal.SIGCONT)  # what it has started may have stopped it
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_ENDING_SECONDS)
         # Also after a good end: it may have left children.

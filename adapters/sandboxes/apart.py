@@ -118,7 +118,9 @@ def _words(
 def _private(variables: Mapping[str, str]) -> list[str]:
     """Folders with sockets of the user's services, which act for whoever asks; but for those that it is given."""
     user = os.getuid()
-    places = (f"/run/user/{user}", f"/tmp/tmux-{user}", f"/run/screen/S-{user}")  # noqa: S108 -- not made here
+    temporary = "/tmp"  # noqa: S108 -- where these services put their sockets
+    services = (f"/run/user/{user}", f"/run/screen/S-{user}", f"{temporary}/tmux-{user}")
+    places = (*services, *map(str, Path(temporary).glob("ssh-*")))
     return [place for place in places if not any(place in value for value in variables.values())]
 
 

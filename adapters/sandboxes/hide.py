@@ -168,14 +168,17 @@ def lay_out(hidden: list[str], private: list[str], fixed: list[str]) -> None:
 
 def disks() -> list[str]:
     """The disks as they lie there, which root may read whatever hides their files."""
-    with os.scandir("/dev") as devices:
-        return [each.path for each in devices if is_a_disk(each)]
+    found: list[str] = []
+    for folder, folders, names in os.walk("/dev"):
+        folders[:] = [name for name in folders if not os.path.ismount(os.path.join(folder, name))]  # shared memory, say
+        found += filter(is_a_disk, (os.path.join(folder, name) for name in names))
+    return found
 
 
-def is_a_disk(device: os.DirEntry[str]) -> bool:
-    """Whether it is one, or asks one by its own language (/dev/sg0)."""
-    mode = device.stat(follow_symlinks=False).st_mode
-    return stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and device.name.startswith("sg"))
+def is_a_disk(path: str) -> bool:
+    """Whether it is one, or asks one in its own language (/dev/sg0, /dev/bsg/0:0:0:0)."""
+    mode = os.lstat(path).st_mode
+    return stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and path.startswith(("/dev/sg", "/dev/bsg/")))
 
 
 def cover(path: str) -> None:

@@ -21,8 +21,7 @@ class AgentSettings:
     `web_search` is as `network` says where it is None; `thinking_tokens` are left to the agent where they are None.
     An agent of the user's own is started as `argv` or asked at `url`; its files are seen from `folder`. With
     `json_answers` its answers are graded as JSON, so that an object or a list is an answer.
-    An agent of the user's own is started as `argv` or asked at `url`; its files are seen from `folder`. A program of an
-    agent's that is `isolated` sees neither other processes nor the files that `keys` names.
+    A program of an agent's that is `isolated` sees neither other processes nor the files that `keys` names.
     """
 
     command: str

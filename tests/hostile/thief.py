@@ -146,6 +146,9 @@ def by_other_spaces() -> Iterator[str]:
     umount -l /proc; umount -l .env; cat .env /proc/*/environ
     mount -t proc proc /mnt; cat /mnt/*/environ
     mkdir -p other; mount --rbind / other; cat other/proc/*/environ "other$PWD/.env"; umount -l other; rmdir other
+    mkdir -p over; mount -t overlay -o "lowerdir=$PWD" overlay over && cat over/.env; umount over; rmdir over
+    unshare -Urm sh -c 'mount -t overlay -o "lowerdir=$PWD" overlay /mnt && cat /mnt/.env'
+    ln .env linked; cat linked; rm -f linked; mv .env moved; cat moved
     unshare -Urm sh -c 'umount -l /proc; umount -l .env; cat .env /proc/*/environ'
     unshare -Urpf --mount-proc cat /proc/1/environ .env
     for it in {" ".join([*processes()[:10], "1"])}; do
