@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.core import evolve
+from skillopt_es.projections.deciding import deciding_in
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.usage import RunUsage, UsageSums
 
@@ -54,6 +55,7 @@ class Improvement:
     best: float | None
     edits: int
     lines: int
+    metric: str = ""
 
     @property
     def points(self) -> float:
@@ -80,6 +82,7 @@ def improvement_of(events: Iterable[Event], usage: RunUsage) -> Improvement:
         first=None if first is None else first.value,
         best=None if state.best is None else state.best.value,
         edits=sum(each.edits for each in walk.curve),
+        metric="" if state.started is None else deciding_in(state.started, state.overrides).metric,
         lines=0 if state.best is None or state.started is None else new_lines(state.started.skill, state.best.skill),
     )
 

@@ -43,7 +43,8 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
     """
     Runs and forks side by side: scores, steps and verdicts, calls, tokens, money and time.
 
-    What a fork shares with its parent counts for its steps and scores, not for what it used.
+    What a fork shares with its parent counts for its steps and scores, not for what it used. Each further run's best
+    skill is set against that of the first run, by the test tasks of both, corrected for how many are compared.
     """
     from skillopt_es.audit.side_by_side import against_first, side
     from skillopt_es.runs.folders import find_run

@@ -12,6 +12,7 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, two_words
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_diff, print_error, print_hanging
+from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.numbers import shown_value
@@ -80,7 +81,7 @@ def _skills(
     _, state, _ = _state(Side(run, None), folder, problems)
     assert state.started is not None
     skills = {"initial": Standing(skill=state.started.skill), "best": state.best, "current": state.current}
-    found = standing_diff(after, skills[before], skills[after], state.measured)
+    found = standing_diff(after, skills[before], skills[after], state)
     return f"{folder.name}, {before} skill", f"{folder.name}, {after} skill", found
 
 
@@ -168,7 +169,12 @@ def _as_current(skill: SkillDiff, found: StateDiff) -> bool:
 
 
 def _score(score: ScoreDiff) -> str:
-    values = f"{shown_value(score.before)} -> {shown_value(score.after)}"
+    (one, other), (few, many) = score.metrics, score.items
+    before, after = shown_value(score.before), shown_value(score.after)
+    if few != many and few is not None and many is not None:
+        before, after = f"{before} over {counted(few, 'item')}", f"{after} over {many} (not the same items)"
+    then = "" if one == other else f"{other} score "
+    values = f"{one + ' ' if one else ''}score {before} -> {then}{after}"
     if not score.compared:
         return f"{values}; no item was measured under both"
     return f"{values}; won {len(score.won)}, lost {len(score.lost)} of {score.compared} items measured under both"
@@ -201,6 +207,8 @@ def _json(found: StateDiff) -> dict[str, Json]:
             score.which: {
                 "before": score.before,
                 "after": score.after,
+                "gate_metrics": list(score.metrics),
+                "items": list(score.items),
                 "compared": score.compared,
                 "won": list(score.won),
                 "lost": list(score.lost),

@@ -23,6 +23,9 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_value
+from skillopt_es.presenting.words import part_words
+from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.lines import part_of
 from skillopt_es.projections.state import AnyState, Standing
 from skillopt_es.runs.lookup import Moment
 from skillopt_es.runs.reading import whole_log
@@ -161,8 +164,8 @@ def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckRepo
     click.echo(f"run        {folder.name} after event {seq:,} of {head:,}")
     click.echo(f"status     {state.status}{then}" + (f": {state.paused.message}" if state.paused else ""))
     click.echo(f"position   {position(state)}")
-    click.echo(f"current    {_standing(state.current)}")
-    click.echo(f"best       {_standing(state.best)}")
+    click.echo(f"current    {_standing(state, state.current)}")
+    click.echo(f"best       {_standing(state, state.best)}")
     click.echo(f"steps      {counted_verdicts(counts)}")
     unmeasured = f", {counts.unmeasured:,} of them without a result" if counts.unmeasured else ""
     click.echo(f"rollouts   {counts.rollouts:,}{unmeasured}")
@@ -205,10 +208,13 @@ def _print_evaluation(folder: Path, state: AnyState, seq: int, head: int, report
         click.echo(f"check      ok: {counted(report.decisions, 'score')} added up again from {rollouts}")
 
 
-def _standing(standing: Standing | None) -> str:
-    if standing is None:
+def _standing(state: AnyState, standing: Standing | None) -> str:
+    if standing is None or state.started is None:
         return "-"
-    return f"{shown_value(standing.value)}  {standing.skill.hash[:12]}  {standing.origin}"
+    metric = deciding_in(state.started, state.overrides).metric
+    over = part_words(part_of(standing.score, len(state.started.splits.val)))
+    said = "" if standing.value is None else f"{f' {metric}' if metric else ''}{over}"
+    return f"{shown_value(standing.value)}{said}  {standing.skill.hash[:12]}  {standing.origin}"
 
 
 @frozen

@@ -31,7 +31,7 @@ from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import by_hand_json, plain, plain_fields, plain_judged, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_time, shown_usage, shown_value
-from skillopt_es.presenting.palette import verdict_words
+from skillopt_es.presenting.palette import step_verdict, verdict_words
 from skillopt_es.presenting.words import (
     by_hand_words,
     is_sealed,
@@ -400,7 +400,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         str(line.notes),
         shown_value(line.current),
         _candidate(line),
-        line.verdict.replace("_", " "),
+        step_verdict(line),
         shown_value(line.best),
     )
 

@@ -188,7 +188,7 @@ def _tell(fact: Fact) -> None:
         case facts.RunLaunched():
             tell("run_launched", f"{fact.run}: {'continues' if fact.resumes else 'begins'}")
         case facts.RunEnded(outcome="completed"):
-            scores = f"validation {shown_value(fact.validation)}, test {shown_value(fact.test)}"
+            scores = f"hard score on validation {shown_value(fact.validation)}, on test {shown_value(fact.test)}"
             tell("run_ended", f"{fact.run}: completed, {scores}, {counted(fact.calls, 'call')}")
         case facts.RunEnded():
             tell("run_ended", f"{fact.run}: {fact.outcome}, {fact.message}")

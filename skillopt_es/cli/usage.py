@@ -186,7 +186,8 @@ def _print_page(found: Improvement, used: Spent) -> None:
         headers, [*rows, ("total", *_spent_cells(found.total, found, bool(money)))], right=range(1, len(headers))
     )
     click.echo()
-    values = f"{shown_value(found.first)} -> {shown_value(found.best)}"
+    metric = f"{found.metric} score " if found.metric else ""
+    values = f"{metric}{shown_value(found.first)} -> {shown_value(found.best)}"
     click.echo(
         f"gained      {found.points:.2f} points on the gate ({values}), by {counted(found.edits, 'accepted edit')}"
     )

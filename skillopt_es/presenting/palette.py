@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from skillopt_es.projections.lines import StepLine
+
 Tone = Literal["plain", "good", "bad", "unsure", "strong", "faint", "place"]
 """What a piece of text is for its reader; how that looks is up to what it is shown on."""
 
 _VERDICTS: dict[str, Tone] = {
     "accept": "good",
+    "accept, not worse": "plain",
     "accept new best": "good",
     "force accept": "good",
     "completed": "good",
@@ -44,6 +47,15 @@ def verdict_words(verdict: str) -> str:
     return _ACTIONS.get(verdict, verdict.replace("_", " "))
 
 
+def step_verdict(line: StepLine) -> str:
+    """A step's verdict as people read it; a rule that takes ties may have accepted what is no better."""
+    tie = line.candidate is not None and line.current is not None and line.candidate <= line.current
+    if tie and line.verdict in ("accept", "accept_new_best"):
+        return "accept, not worse"
+    return verdict_words(line.verdict)
+
+
 def tone_of(word: str) -> Tone:
     """The tone of a verdict, a status or the like, as it stands in a table; plain for all others."""
-    return _VERDICTS.get(word.removeprefix("slow update: ").partition(",")[0], "plain")
+    said = word.removeprefix("slow update: ")
+    return _VERDICTS.get(said, _VERDICTS.get(said.partition(",")[0], "plain"))

@@ -11,6 +11,7 @@ from skillopt_es.events.values import Edit, GateVerdict, Proposal, SkillTree
 from skillopt_es.presenting.certificates import wager_words
 from skillopt_es.presenting.event_lines import said_of
 from skillopt_es.presenting.numbers import chance, shown_seconds, shown_usage, shown_value
+from skillopt_es.presenting.palette import step_verdict
 from skillopt_es.presenting.words import names, proposal_words, short
 from skillopt_es.projections.chains import Chain, EpochEnd
 from skillopt_es.projections.intervals import sign_test
@@ -53,7 +54,7 @@ def _step(facts: Facts, line: StepLine) -> Html:
     values = f"{score(line.current)} → {most}{score(line.candidate)}" if line.candidate is not None else ""
     turned = f"{len(gate.won)} won, {len(gate.lost)} lost" if gate is not None and (gate.won or gate.lost) else ""
     edits = f"{counted(line.applied, 'edit')} applied" if line.applied else ""
-    head = _head(f"Step {line.step}", badge(line.verdict), values, turned, edits)
+    head = _head(f"Step {line.step}", badge(step_verdict(line)), values, turned, edits)
     return fold(head, el("div", *step_body(facts, line, chain), id=f"step-{line.step}", class_="body"))
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.projections.state import AnyState, Measurement, Standing
+from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.state import AnyState, Measurement, Standing, stated_score
 from skillopt_es.runs.snapshot import snapshot
 
 _LEDGERS = ("measured", "tests", "buffer", "current", "best")
@@ -38,7 +39,11 @@ class SkillDiff:
 
 @frozen(kw_only=True)
 class ScoreDiff:
-    """The value of a standing skill on both sides; items are those measured under both texts that turned."""
+    """
+    The value of a standing skill on both sides; `won` and `lost` are items measured under both texts that turned.
+
+    `metrics` say which score each value is, `items` over how many items it is.
+    """
 
     which: str
     before: float | None
@@ -46,6 +51,8 @@ class ScoreDiff:
     won: tuple[str, ...]
     lost: tuple[str, ...]
     compared: int
+    metrics: tuple[str, str] = ("", "")
+    items: tuple[int | None, int | None] = (None, None)
 
 
 @frozen(kw_only=True)
@@ -61,20 +68,23 @@ class StateDiff:
 def state_diff(before: AnyState, after: AnyState, known: Mapping[str, Measurement]) -> StateDiff:
     """What differs, from the first to the second; `known` are measurements of texts, also from other moments."""
     sides = (("current", before.current, after.current), ("best", before.best, after.best))
+    metrics = (_metric(before), _metric(after))
     return StateDiff(
         skills=tuple(_skills(which, left, right) for which, left, right in sides),
         state=_changed(_told(before), _told(after)),
         config=_changed(_config(before), _config(after)),
-        scores=tuple(_scores(which, known, left, right) for which, left, right in sides),
+        scores=tuple(_scores(which, known, left, right, metrics) for which, left, right in sides),
     )
 
 
-def standing_diff(
-    which: str, before: Standing | None, after: Standing | None, known: Mapping[str, Measurement]
-) -> StateDiff:
-    """What differs between two skills, and nothing else; `known` are measurements of texts."""
-    skills, scores = (_skills(which, before, after),), (_scores(which, known, before, after),)
-    return StateDiff(skills=skills, state=(), config=(), scores=scores)
+def standing_diff(which: str, before: Standing | None, after: Standing | None, state: AnyState) -> StateDiff:
+    """What differs between two skills of a state, and nothing else."""
+    scores = _scores(which, state.measured, before, after, (_metric(state), _metric(state)))
+    return StateDiff(skills=(_skills(which, before, after),), state=(), config=(), scores=(scores,))
+
+
+def _metric(state: AnyState) -> str:
+    return "" if state.started is None else deciding_in(state.started, state.overrides).metric
 
 
 def skill_diff(before: SkillTree, after: SkillTree) -> tuple[str, ...]:
@@ -94,7 +104,13 @@ def _skills(which: str, before: Standing | None, after: Standing | None) -> Skil
     return SkillDiff(which=which, before=next(hashes), after=next(hashes), lines=skill_diff(left, right))
 
 
-def _scores(which: str, known: Mapping[str, Measurement], left: Standing | None, right: Standing | None) -> ScoreDiff:
+def _scores(
+    which: str,
+    known: Mapping[str, Measurement],
+    left: Standing | None,
+    right: Standing | None,
+    metrics: tuple[str, str],
+) -> ScoreDiff:
     old = known.get(left.skill.hash) if left is not None else None
     new = known.get(right.skill.hash) if right is not None else None
     both = [item for item in old.items if item in new.items] if old is not None and new is not None else []
@@ -111,7 +127,15 @@ def _scores(which: str, known: Mapping[str, Measurement], left: Standing | None,
         won=tuple(turned[True]),
         lost=tuple(turned[False]),
         compared=len(both),
+        metrics=metrics,
+        items=(_items(left, old), _items(right, new)),
     )
+
+
+def _items(standing: Standing | None, measured: Measurement | None) -> int | None:
+    """Over how many items a skill's value is."""
+    score = stated_score(measured if standing is None or standing.score is None else standing)
+    return None if score is None else score.measured
 
 
 def _value(standing: Standing | None, measured: Measurement | None) -> float | None:

@@ -63,12 +63,12 @@ async def start(config: RunConfig, folder: Path, session: Session, before: Befor
         first = evolve(first, worked=worked_of(data.environment), twins=_twins(data.splits))
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
-        for said in data_notes(config, data.splits):
-            session.note(said)
         async with (
             open_world(data, first.skill, folder, session) as world,
             closing(_new_writer(folder, session)) as writer,
         ):
+            for said in data_notes(config, data.splits):
+                session.note(said)
             first = evolve(first, notes=(*first.notes, *world.notes))
             stage = _stage(RunData(config=config, started=first), RunState[object](), 0, first, session)
             return await _train(writer, stage, world, session)

@@ -13,7 +13,7 @@ from skillopt_es.audit.spending_curve import SpendingCurve
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.sides import against_words, column, first_words, interval_words
-from skillopt_es.presenting.words import listed
+from skillopt_es.presenting.words import items_words, listed
 from skillopt_es.projections.intervals import Judged
 from skillopt_es.report.html import DASH, Child, Html, el, join, note, prose, row, score, section, table
 from skillopt_es.report.settings import shown
@@ -125,8 +125,17 @@ def _curves(found: Sequence[Compared], over: str, which: str) -> Html:
         "Scores on validation items, which chose these skills: they flatter them. The numbers at which two runs differ "
         "by more than chance are those of the test items above."
     )
-    return section("Score over what was used", form, overlay([each.curve for each in found], over, which), said,
-                   name="curves")  # fmt: skip
+    drawn = overlay([each.curve for each in found], over, which)
+    return section("Score over what was used", form, drawn, said, _parts(found), name="curves")
+
+
+def _parts(found: Sequence[Compared]) -> Html | None:
+    """Whose scores are over some of the validation items, so that their lines cannot be set against the others."""
+    parts = {each.name: part for each in found if (part := each.side.over.get("best")) is not None}
+    if not parts or len(found) < 2:
+        return None
+    said = "; ".join(f"{name}: {items_words(part, chosen=True)}" for name, part in parts.items())
+    return note(f"A line over some of the validation items cannot be compared with one over all: {said}.")
 
 
 def _outcomes(found: Sequence[Compared]) -> Html:

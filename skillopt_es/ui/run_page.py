@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import Recorded
 from skillopt_es.presenting.claims import Answer, answer
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
+from skillopt_es.presenting.palette import step_verdict
 from skillopt_es.presenting.words import by_hand_words, metric_words, part_words, progress_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
@@ -220,7 +221,7 @@ def _step_row(facts: Facts, line: StepLine) -> Html:
     name = link(f"step {line.step}", "run", facts.name, "step", line.step)
     most = "≤ " if line.bound else ""
     cells: list[tuple[Html | str, bool]] = [
-        (badge(line.verdict), False),
+        (badge(step_verdict(line)), False),
         (score(line.current), True),
         (DASH if line.candidate is None else f"{most}{score(line.candidate)}", True),
         (score(line.best), True),

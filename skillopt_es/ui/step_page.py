@@ -9,6 +9,7 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.presenting.event_lines import in_words
+from skillopt_es.presenting.palette import step_verdict
 from skillopt_es.presenting.words import fate_words, proposal_words, short, source_words, unsaid_words
 from skillopt_es.projections.chains import Chain, Seen
 from skillopt_es.projections.fates import fates_of, note_fates
@@ -27,7 +28,7 @@ def step_page(facts: Facts, number: int) -> list[Html]:
     line = next((each for each in facts.summary.step_lines if each.step == number), None)
     if chain is None and line is None:
         raise _not_there(facts, f"{facts.name} has no step {number} yet", f"it is at step {facts.summary.step}")
-    verdict = badge(line.verdict if line is not None else "")
+    verdict = badge(step_verdict(line) if line is not None else "")
     parts: list[Child] = [
         el("h1", f"Step {number} of ", link(facts.name, "run", facts.name), " ", verdict),
         el("p", in_words(chain.gated.event), class_="lead") if chain is not None and chain.gated is not None else None,

@@ -244,7 +244,7 @@ def test_diff_knows_the_skills_of_a_run_by_name(cli: Cli, demo_run: Path) -> Non
     """Their texts and scores alone: that is what `initial` and `best` mean."""
     done = cli("diff", demo_run, "initial", "best")
     assert done.lines[:2] == ["--- demo, initial skill", "+++ demo, best skill"]
-    assert done.lines[3].startswith("best skill  0.1500 -> 1.0000; won 34, lost 0 of 40")
+    assert done.lines[3].startswith("best skill  hard score 0.1500 -> 1.0000; won 34, lost 0 of 40")
     assert "\n+- " in done.out
     assert "config" not in done.out
     document = cli("diff", demo_run, "initial", "current", "--json").json

@@ -75,6 +75,22 @@ def test_lists_and_trees_name_the_metric(cli: Cli, runs: Path, demo_run: Path) -
     assert {each.split()[0]: each.split()[5] for each in table[1:4]} == {"few": "mixed", "all": "mixed", "demo": "hard"}
 
 
+def test_states_and_what_differs_between_them_name_the_metric(cli: Cli, runs: Path) -> None:
+    """And say where the two ends of an arrow are over different numbers of tasks."""
+    assert re.search(
+        r"^best +0\.\d{4} mixed over 12 of 40 items  ", cli("replay", "few", "--dir", runs).out, re.MULTILINE
+    )
+    assert re.search(r"^best +0\.\d{4} mixed  [0-9a-f]{12}  ", cli("replay", "all", "--dir", runs).out, re.MULTILINE)
+    unlike = cli("diff", "all", "initial", "best", "--dir", runs)
+    assert re.search(r"mixed score 0\.\d{4} over 12 items -> 0\.\d{4} over 40 \(not the same items\); won ", unlike.out)
+    alike = cli("diff", "few", "initial", "best", "--dir", runs)
+    assert re.search(r"mixed score 0\.\d{4} -> 0\.\d{4}; won ", alike.out)
+    document = cli("diff", "all", "initial", "best", "--dir", runs, "--json").json["scores"]["best"]
+    assert (document["gate_metrics"], document["items"]) == (["mixed", "mixed"], [12, 40])
+    gained = cli("usage", "few", "--by", "improvement", "--dir", runs).out
+    assert re.search(r"points on the gate \(mixed score 0\.\d{4} -> 0\.\d{4}\)", gained)
+
+
 def test_a_forks_other_metric_is_the_one_that_is_named(cli: Cli, runs: Path) -> None:
     """Its values are by that metric, too."""
     made = cli("fork", "few", "--until", "step", "2", "--set", "evaluation.gate_metric=soft", "--name", "soft",
@@ -123,7 +139,7 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     "skill_init": str(folder / "SKILL.md")},
             "train": {"num_epochs": 1, "batch_size": 14},
         },
-        name="typed", runs=folder / "runs", target=follow, optimizer=teach,
+        name="typed", runs=folder / "runs", target=so.ChatFunction(follow), optimizer=so.ChatFunction(teach),
         grader=lambda said, item: said == item["expected"],
     )  # fmt: skip
     return folder / "runs"

@@ -132,7 +132,7 @@ def test_whatever_tells_a_score_says_over_how_many_items_where_these_are_not_all
     assert found["few-run"]["current"]["over_items"] == part
     assert json.loads(said("status", "few-run", "--json"))["best"]["over_items"] == part
     compared = {row[0]: row[1:] for row in map(_BETWEEN.split, said("compare", "few-run", "whole-run").splitlines())}
-    assert (compared["initial over"], compared["best over"]) == ([words, words], [words])
+    assert (compared["initial over"], compared["best over"]) == ([words, words], [f"{words}, chosen on these"])
     one, other = json.loads(said("compare", "few-run", "whole-run", "--json"))
     assert (one["scores"]["best"]["over_items"], other["scores"]["best"]["over_items"]) == (part, None)
     again = json.loads(said("resume", "few-run", "--json"))
