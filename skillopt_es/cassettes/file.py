@@ -2,7 +2,8 @@
 The file of a cassette: gzipped lines of canonical JSON, the same bytes for the same run.
 
 The first line says what it is, then come the texts, the calls and the events in order, and at last the SHA-256 of all
-lines before. The chains are not in it: they follow from what is, and must end where the first line says.
+lines before. The chains are not in it: they follow from what is, and must end where the first line says. Calls that
+tests have recorded since are in no chain.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _SMALL = 64 * 2**20
 
 @frozen(kw_only=True)
 class Cassette:
-    """A run, its texts by digest, and what was left out of it."""
+    """A run, its texts by digest, and what was left out of it; `added` are calls that tests have recorded since."""
 
     log: PortableLog
     texts: Mapping[str, bytes]
@@ -49,6 +50,7 @@ class Cassette:
     source_head: str
     redactions: Mapping[str, int]
     left: Mapping[str, int]
+    added: tuple[PortableCall, ...] = ()
 
 
 def packed(cassette: Cassette) -> bytes:
@@ -89,6 +91,8 @@ def _body(cassette: Cassette) -> Iterator[dict[str, Json]]:
             yield {"base64": base64.b64encode(raw).decode()}
     for call in cassette.log.calls:
         yield {"call": _facts(call.call), "at": call.recorded_at}
+    for call in cassette.added:
+        yield {"added": _facts(call.call), "at": call.recorded_at}
     for event in cassette.log.events:
         yield {"event": [event.type, event.version, event.recorded_at, event.cause, event.data]}
 
@@ -171,6 +175,7 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
 def _read(header: Mapping[str, Json], lines: list[bytes]) -> Cassette:
     texts: dict[str, bytes] = {}
     calls: list[PortableCall] = []
+    added: list[PortableCall] = []
     events: list[PortableEvent] = []
     for line in lines:
         match json.loads(line):
@@ -182,6 +187,8 @@ def _read(header: Mapping[str, Json], lines: list[bytes]) -> Cassette:
                 texts[digest_of(raw)] = raw
             case {"call": call, "at": recorded_at}:
                 calls.append(PortableCall(_call(call), _moment(recorded_at)))
+            case {"added": call, "at": recorded_at}:
+                added.append(PortableCall(_call(call), _moment(recorded_at)))
             case {"event": [name, version, recorded_at, cause, data]}:
                 events.append(PortableEvent(name, version, _moment(recorded_at), cause, data))
             case _:
@@ -196,6 +203,7 @@ def _read(header: Mapping[str, Json], lines: list[bytes]) -> Cassette:
         source_head=str(header["source_head"]),
         redactions=cast("dict[str, int]", header["redactions"]),
         left=cast("dict[str, int]", header["left"]),
+        added=tuple(added),
     )
 
 

@@ -183,7 +183,7 @@ def redacted(log: PortableLog, redactor: Redactor) -> PortableLog:
     before = chained(log)
     # The events first, so that machines are numbered as configs name them.
     events = [_event(each, redactor) for each in log.events]
-    calls = [_call(each, redactor) for each in log.calls]
+    calls = [redacted_call(each, redactor) for each in log.calls]
     renamed = {
         (old.call.slot, old.call.digest): new.call.digest
         for old, new in zip(log.calls, calls, strict=True)
@@ -218,7 +218,8 @@ def _fields(payload: Mapping[str, Json], redactor: Redactor) -> dict[str, Json]:
     return found
 
 
-def _call(call: PortableCall, redactor: Redactor) -> PortableCall:
+def redacted_call(call: PortableCall, redactor: Redactor) -> PortableCall:
+    """The call without names of machines and home folders."""
     old = call.call
     new = evolve(
         old,

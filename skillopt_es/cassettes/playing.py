@@ -1,26 +1,41 @@
-"""A cassette in use: a world in which models say what they said then, and all else is as it is."""
+"""
+A cassette in use: a world in which models say what they said then, and all else is as it is.
+
+Where a test may record, what the cassette has no answer to is asked of the config's own models, and added to it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from attrs import define, field
+from attrs import define, evolve, field
 
-from skillopt_es.cassettes.file import Cassette, read_cassette
-from skillopt_es.cassettes.freezing import thaw
+from skillopt_es.cassettes.file import Cassette, packed, read_cassette
+from skillopt_es.cassettes.freezing import Redactor, redacted_call, thaw
 from skillopt_es.config import RunConfig, load_config
-from skillopt_es.engine.call_records import read_answer, recorded_request, steps_of
+from skillopt_es.engine.call_records import (
+    Asked,
+    answered_call,
+    read_answer,
+    recorded_answer,
+    recorded_request,
+    steps_of,
+    steps_text,
+)
 from skillopt_es.errors import CassetteMiss
+from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.places import Place
+from skillopt_es.events.portable import PortableCall
 from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.events.values import Role, Split
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
-from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest, evaluate
+from skillopt_es.events.values import Role, SkillTree, Split, digest_of
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
+from skillopt_es.sessions.evaluation import ASKED_ROLES, Evaluated, EvaluationRequest, evaluate
+from skillopt_es.sessions.opening import open_model
 from skillopt_es.sessions.session import start
 from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import Session
@@ -33,19 +48,38 @@ class Playing:
     """
     One cassette for one test; `folder` is where the runs of the test are written.
 
-    `misses` are the sentences of what was asked and is not in the cassette. The fixture fails a test that has some,
-    also where an environment caught the error; `misses.clear()` says that a test expects them.
+    `misses` are the sentences of what was asked and is not in the cassette. The plugin fails a test that has some,
+    also where an environment caught the error; `misses.clear()` says that a test expects them. With `records`, it is
+    asked of the config's models instead, and `save` writes the answers into the file.
     """
 
     cassette: Cassette
+    path: Path
     folder: Path
     recordings: Recordings = field(repr=False)
 
     @classmethod
-    def of(cls, path: Path, folder: Path) -> Playing:
+    def of(cls, path: Path, folder: Path, *, records: bool = False) -> Playing:
         """The cassette in a file; raises CassetteDamaged for a file that is none."""
         cassette = read_cassette(path)
-        return cls(cassette, folder, Recordings(cassette, path.name))
+        return cls(cassette, path, folder, Recordings(cassette, path.name, records=records))
+
+    def save(self) -> tuple[str, ...]:
+        """Writes the file with what was recorded; the places of the calls that are new."""
+        recorded = self.recordings
+        if not recorded.added:
+            return ()
+        redactor = Redactor()
+        calls = tuple(redacted_call(PortableCall(call, _BEGAN.isoformat()), redactor) for call in recorded.added)
+        whole = evolve(
+            self.cassette,
+            texts={**self.cassette.texts, **recorded.texts},
+            added=(*self.cassette.added, *sorted(calls, key=lambda each: (each.call.slot, each.call.digest))),
+        )
+        draft = self.path.with_name(f".{self.path.name}.new")
+        draft.write_bytes(packed(whole))
+        draft.replace(self.path)
+        return tuple(sorted(call.slot for call in recorded.added))
 
     @property
     def misses(self) -> list[str]:
@@ -53,8 +87,9 @@ class Playing:
         return self.recordings.misses
 
     def open_model(self, config: RunConfig, role: Role, environ: Mapping[str, str]) -> RecordedModel:
-        """The model of a role, whatever the config says: no key and no network are needed."""
-        return self.recordings.model(role)
+        """The model of a role, whatever the config says: no key and no network are needed unless it records."""
+        ask = (lambda: open_model(config, role, environ)) if self.recordings.records else None
+        return self.recordings.model(role, ask)
 
     def run_folder(self) -> Path:
         """The frozen run itself, laid out as a folder for every reading command."""
@@ -69,12 +104,18 @@ class Playing:
         asyncio.run(start(load_config(config, overrides), folder, _session()))
         return folder
 
-    def evaluate(self, config: Path | None = None, split: Split = "val", overrides: Sequence[str] = ()) -> Evaluated:
-        """Scores the config's skill on a split as `skillopt-es eval` does."""
-        loaded = load_config(config, overrides)
+    def evaluate(
+        self,
+        config: Path | None = None,
+        split: Split = "val",
+        overrides: Sequence[str] = (),
+        skill: SkillTree | None = None,
+    ) -> Evaluated:
+        """Scores a skill, by default the config's, on a split as `skillopt-es eval` does."""
+        loaded = load_config(config, overrides, asks=ASKED_ROLES)
         request = EvaluationRequest(
             config=loaded,
-            skill=load_skill(loaded)[0],
+            skill=load_skill(loaded)[0] if skill is None else skill,
             splits=(split,),
             limit=0,
             directory=self.folder / "evals",
@@ -87,6 +128,8 @@ def _session() -> Session:
     return Session(now=lambda: _BEGAN, clock=lambda: 0.0)
 
 
+RECORD = "--skillopt-record"
+WHAT_TO_DO = f"freeze a run that was made with this change, or let `pytest {RECORD}` ask the models and add the answers"
 _SHOWN = 60  # characters of a line that differs
 
 
@@ -96,24 +139,41 @@ class Recordings:
     The calls of a cassette, by place and by request.
 
     The same request at another place has the same answer: an evaluation may ask what a training run has asked.
-    `misses` are the sentences of what was asked in vain, also when somebody caught the error.
+    `misses` are the sentences of what was asked in vain, also when somebody caught the error; `added` are the calls
+    that were made where it `records`, and `texts` what they name.
     """
 
     cassette: Cassette
     name: str
+    records: bool = False
     misses: list[str] = field(factory=list)
+    added: list[FinishedCall] = field(factory=list, init=False)
+    texts: dict[str, bytes] = field(factory=dict, init=False)
     _by_slot: dict[tuple[str, str], list[FinishedCall]] = field(factory=dict, init=False)
     _by_request: dict[tuple[str, RecordedRequest], list[FinishedCall]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        for each in self.cassette.log.calls:
-            call = each.call
-            self._by_slot.setdefault((call.role, call.slot), []).append(call)
-            self._by_request.setdefault((call.role, call.request), []).append(call)
+        for each in (*self.cassette.log.calls, *self.cassette.added):
+            self._know(each.call)
 
-    def model(self, role: Role) -> RecordedModel:
-        """The model of a role."""
-        return RecordedModel(role, self)
+    def _know(self, call: FinishedCall) -> None:
+        self._by_slot.setdefault((call.role, call.slot), []).append(call)
+        self._by_request.setdefault((call.role, call.request), []).append(call)
+
+    def model(self, role: Role, ask: Callable[[], ChatModel] | None = None) -> RecordedModel:
+        """The model of a role; `ask` opens the one that is asked for what is new."""
+        return RecordedModel(role, self, ask)
+
+    def add(self, role: Role, request: ChatRequest, reply: ChatReply, model: str) -> None:
+        """One more call, with its answer."""
+        call = answered_call(Asked(role, request, model, recorded_request(request)), reply, ahead=False)
+        texts = [*(message.content for message in request.messages), recorded_answer(reply)]
+        texts += [steps_text(reply.steps)] if reply.steps else []
+        texts += [canonical_json(dict(request.fields))] if request.fields else []
+        images = [image.data for message in request.messages for image in message.images]
+        self.texts |= {digest_of(raw): raw for raw in (*(text.encode() for text in texts), *images)}
+        self.added.append(call)
+        self._know(call)
 
     def identity(self, role: Role) -> str:
         """What the cassette calls the role's model."""
@@ -123,18 +183,25 @@ class Recordings:
 
     def reply(self, role: Role, request: ChatRequest) -> ChatReply:
         """The recorded answer, or the recorded failure; raises CassetteMiss where there is neither."""
-        asked = recorded_request(request)
-        here = self._by_slot.get((role, request.slot), [])
-        same = [call for call in here if call.request == asked] or self._by_request.get((role, asked), [])
+        same = self._same(role, request)
         if not same:
-            self.misses.append(self._difference(role, request, asked, here))
-            raise CassetteMiss(
-                self.misses[-1], hint="a prompt, the data or a setting changed: freeze a run that was made with it"
-            )
+            here = self._by_slot.get((role, request.slot), [])
+            self.misses.append(self._difference(role, request, recorded_request(request), here))
+            raise CassetteMiss(self.misses[-1], hint=WHAT_TO_DO)
         answered = [call for call in same if call.outcome == "answered"]
         if answered:
             return self._read(answered[-1])
         raise CallFailed(cast(FailureKind, same[-1].error_kind), same[-1].error_message)
+
+    def knows(self, role: Role, request: ChatRequest) -> bool:
+        """Whether there is an answer to a request, or the failure that it had."""
+        return bool(self._same(role, request))
+
+    def _same(self, role: Role, request: ChatRequest) -> list[FinishedCall]:
+        """The calls of this request, those of the same place before all others."""
+        asked = recorded_request(request)
+        here = [call for call in self._by_slot.get((role, request.slot), []) if call.request == asked]
+        return here or self._by_request.get((role, asked), [])
 
     def _read(self, call: FinishedCall) -> ChatReply:
         text, tool_calls = read_answer(self._text(call.response), call.finish)
@@ -156,7 +223,8 @@ class Recordings:
 
     def _text(self, digest: str | None) -> str:
         assert digest is not None
-        return self.cassette.texts[digest].decode()
+        raw = self.cassette.texts.get(digest)
+        return (self.texts[digest] if raw is None else raw).decode()
 
     def _difference(
         self, role: Role, request: ChatRequest, asked: RecordedRequest, here: Sequence[FinishedCall]
@@ -206,7 +274,9 @@ class RecordedModel:
 
     role: Role
     recordings: Recordings
+    ask: Callable[[], ChatModel] | None = None
     provides: frozenset[str] = frozenset({"text", "messages", "tools", "images", "image_detail"})
+    _asked: ChatModel | None = field(default=None, init=False)
 
     @property
     def identity(self) -> str:
@@ -214,8 +284,16 @@ class RecordedModel:
         return self.recordings.identity(self.role)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """The recorded answer."""
-        return self.recordings.reply(self.role, request)
+        """The recorded answer; where it records, also a new one."""
+        if self.ask is None or self.recordings.knows(self.role, request):
+            return self.recordings.reply(self.role, request)
+        if self._asked is None:
+            self._asked = self.ask()
+        reply = await self._asked.complete(request)
+        self.recordings.add(self.role, request, reply, self._asked.identity)
+        return reply
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Closes the model that was asked for what is new."""
+        if self._asked is not None:
+            await self._asked.aclose()

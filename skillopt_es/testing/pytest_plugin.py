@@ -5,11 +5,12 @@ A pytest plugin: tests that train or evaluate offline, against the recorded answ
 
 A test asks for the fixture `skillopt_cassette`, or is marked with `@pytest.mark.skillopt_cassette("demo.cassette")`,
 whose path begins at the test's own folder. Whatever opens a model in this process is then answered from the cassette.
+With `--skillopt-record`, the config's models are asked for what is not in it, and their answers are added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,17 +21,25 @@ if TYPE_CHECKING:  # the plugin is loaded for every session, so it costs no impo
 
 _MARKER = "skillopt_cassette"
 _OPTION = "--skillopt-cassette"
+_RECORD = "--skillopt-record"
+_ADDED = pytest.StashKey[dict[str, list[str]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option for a whole session."""
     group = parser.getgroup("skillopt-es")
     group.addoption(_OPTION, metavar="FILE", help="Answer model calls from this cassette (`skillopt-es freeze`).")
+    group.addoption(
+        _RECORD, action="store_true", help="Ask the models for what a cassette has no answer to, and add the answers."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The marker for one test."""
     config.addinivalue_line("markers", f"{_MARKER}(path): model calls are answered from this cassette")
+    config.stash[_ADDED] = {}
+    if config.getoption(_RECORD) and hasattr(config, "workerinput"):
+        raise pytest.UsageError(f"{_RECORD} writes into a file, so it works in one process only: leave out -n")
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
@@ -48,11 +57,49 @@ def skillopt_cassette(
     """The cassette of this test, playing: see `skillopt_es.cassettes.playing.Playing`."""
     from skillopt_es.cassettes.playing import Playing  # noqa: PLC0415 - see above
 
-    playing = Playing.of(_path(request), tmp_path_factory.mktemp("skillopt"))
+    path, records = _path(request), bool(request.config.getoption(_RECORD))
+    playing = Playing.of(path, tmp_path_factory.mktemp("skillopt"), records=records)
     monkeypatch.setattr("skillopt_es.sessions.wiring.open_model", playing.open_model)
     yield playing
-    if playing.misses:
-        pytest.fail("\n".join(playing.misses), pytrace=False)
+    request.config.stash[_ADDED].setdefault(path.name, []).extend(playing.save())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """What a cassette had no answer to is why a test fails, also where an environment caught the error."""
+    playing = _playing(item)
+    try:
+        yield
+    except Exception:
+        if playing is None or not playing.misses:
+            raise
+    if playing is not None and playing.misses:
+        from skillopt_es.cassettes.playing import WHAT_TO_DO  # noqa: PLC0415 - see above
+
+        first, *others = dict.fromkeys(playing.misses)
+        more = f" ({len(others)} more like this)" if others else ""
+        pytest.fail(f"{first}{more}; {WHAT_TO_DO}", pytrace=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Which calls are new in which cassette."""
+    for name, places in config.stash[_ADDED].items():
+        if places:
+            count = f"{len(places)} call{'s' if len(places) > 1 else ''}"
+            terminalreporter.write_line(f"{name}: {count} recorded: {', '.join(places[:_SHOWN])}{_rest(places)}")
+
+
+_SHOWN = 10
+
+
+def _rest(places: Sequence[str]) -> str:
+    return f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+
+
+def _playing(item: pytest.Item) -> Playing | None:
+    """The cassette of a test, where it has one."""
+    found: Playing | None = getattr(item, "funcargs", {}).get(_MARKER)
+    return found
 
 
 def _path(request: pytest.FixtureRequest) -> Path:
