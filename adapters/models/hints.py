@@ -35,6 +35,12 @@ def as_for_any(failed: Failure, hint: str) -> str:
 def hint_for(failed: Failure, settings: ModelSettings) -> str:
     """The next step after this failure; empty when there is nothing sensible to say."""
     role = settings.role
+    if failed.closed and failed.kind in ("server", "transport"):
+        patience = setting(role, "patience_seconds")
+        return (
+            f"is the endpoint up? {setting(role, 'base_url')} is {settings.base_url}; if this question alone fails, "
+            f"`--set {patience}=0` gives it up after {setting(role, 'attempts')} tries"
+        )
     if failed.closed:
         return f"give it time, or raise {setting(role, 'patience_seconds')}"
     by_kind: dict[FailureKind, str] = {

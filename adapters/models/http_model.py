@@ -53,6 +53,7 @@ class Outside:
 
 
 REAL = Outside()
+_OUTAGE = frozenset({"server", "transport"})
 
 
 class HttpModel:
@@ -191,11 +192,41 @@ class HttpModel:
         failed = result.failure
         if puts_off(failed) and course.put_off_at is None:
             course.put_off_at = result.began
-        wait = self._retry.wait_after(failed, course.question.request.slot, course.past)
+        if failed.kind in _OUTAGE and not puts_off(failed):
+            course.down.append(result.began)
+        silent = self._in_outage(course)
+        slot, past = course.question.request.slot, course.past
+        wait = self._retry.wait_after(failed, slot, past, uncounted=course.excused)
+        # The last one alone says nothing: nobody else may have asked meanwhile.
+        if wait is None and len(silent) > 1:
+            course.excused += len(silent)
+            course.down.clear()
+            wait = self._retry.wait_after(failed, slot, past, uncounted=course.excused)
         if wait is None:
             return None, self._out_of_patience(course, failed) if puts_off(failed) else failed
-        late = course.deadline is not None and self._clock() + wait >= course.deadline
+        ends = self._clock() + wait
+        late = course.deadline is not None and ends >= course.deadline
+        since = course.silent_since
+        if since is not None and (late or ends - since > self._settings.patience_seconds):
+            return None, self._lasting_outage(failed, since)
         return None if late else wait, failed
+
+    def _in_outage(self, course: Course) -> list[float]:
+        """When those tries began that say nothing about this question: the endpoint worked, and answers no call now."""
+        if not self._limiter.has_answered or not self._settings.patience_seconds:
+            return []
+        if course.silent_since is not None and self._limiter.answered_since(course.silent_since):
+            course.silent_since = None
+        silent = [began for began in course.down if not self._limiter.answered_since(began)]
+        if silent and course.silent_since is None:
+            course.silent_since = silent[0]
+        return silent
+
+    def _lasting_outage(self, failed: Failure, began: float) -> Failure:
+        """The last failure of an outage: the run pauses, because without this answer it might decide otherwise."""
+        patience = f"{setting(self._settings.role, 'patience_seconds')} is {in_words(self._settings.patience_seconds)}"
+        why = f"it has answered no call for {in_words(self._clock() - began)}, and {patience}"
+        return evolve(failed, retry=False, closed=True, message=f"{failed.told}; {why}", quote="")
 
     def _out_of_patience(self, course: Course, failed: Failure) -> Failure:
         """The last refusal: where no call can be expected to do better, the run pauses instead of asking them all."""
@@ -357,13 +388,21 @@ class Failed:
 
 @define
 class Course:
-    """How one call went so far."""
+    """
+    How one call went so far.
+
+    `down` are the starts of the tries that an outage may explain; `excused` of those that it does are not counted, and
+    `silent_since` is when the first of them began after which the endpoint has answered no call.
+    """
 
     question: Question
     tries: list[Try] = field(factory=list)
     past: PastTries = field(factory=PastTries)
     deadline: float | None = None
     put_off_at: float | None = None
+    down: list[float] = field(factory=list)
+    silent_since: float | None = None
+    excused: int = 0
     renewed: bool = False
 
     async def rest(self, why: str, seconds: float, sleep: Callable[[], Awaitable[object]]) -> bool:

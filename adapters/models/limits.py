@@ -344,6 +344,11 @@ class Limiter:
         if spent_for is not None:
             self._spent_until = max(self._spent_until, self._clock() + spent_for)
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the endpoint has answered anybody."""
+        return self._answered_at > -math.inf
+
     def answered_since(self, moment: float) -> bool:
         """Whether the endpoint has answered anybody since then."""
         return self._answered_at > moment

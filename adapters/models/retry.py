@@ -89,15 +89,19 @@ class RetryPolicy:
         longest = min(self.cap, self.base * GROWTH ** min(attempt, 64))
         return longest / 2 * (1 + self.draw(f"{self.seed}/{slot}/{attempt}"))
 
-    def wait_after(self, failed: Failure, slot: str, past: PastTries) -> float | None:
-        """Seconds to wait before the next try, or None when this failure is the last word."""
+    def wait_after(self, failed: Failure, slot: str, past: PastTries, *, uncounted: int = 0) -> float | None:
+        """
+        Seconds to wait before the next try, or None when this failure is the last word.
+
+        So many of the blind tries, this one included, are `uncounted`: they were made in an outage.
+        """
         if not failed.retry:
             return None
         if puts_off(failed):
             wait = self._put_off(failed.server_wait, slot, past)
             return wait if past.put_off_seconds + wait <= self.patience else None
         most = MOST_RETRIES.get(failed.kind)
-        if past.blind + 1 >= self.attempts or (most is not None and past.kinds.count(failed.kind) >= most):
+        if past.blind + 1 - uncounted >= self.attempts or (most is not None and past.kinds.count(failed.kind) >= most):
             return None
         return self.backoff(slot, past.blind)
 

@@ -74,8 +74,8 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
             tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
         case _:
             # What an error says to do was printed when it was raised.
-            first = f"{pause.hint}; " if pause.hint and pause.reason != "error" else "when the cause is gone, "
-            print_error(pause.message, f"{first}{resume_hint(folder)}")
+            first = f"{pause.hint}; " if pause.hint and pause.reason != "error" else ""
+            print_error(pause.message, f"{first}when the cause is gone, {resume_hint(folder)}")
 
 
 def resume_hint(folder: Path) -> str:
