@@ -203,7 +203,8 @@ class RolloutCompleted(Event):
     One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw.
 
     Of a folder of skills, `viewed` are the files that were opened, and `injected` those shown without being asked for.
-    `near` says how like a wrong answer is to an accepted one, where that was asked for: it is no score.
+    `near` says how like a wrong answer is to an accepted one, where that was asked for: it is no score. `truncated`
+    says that the answer ends where the user has limited it; it was graded as it stands.
     """
 
     place: str
@@ -222,6 +223,7 @@ class RolloutCompleted(Event):
     viewed: tuple[str, ...] = ()
     injected: tuple[str, ...] = ()
     near: float | None = None
+    truncated: bool = False
 
 
 @frozen(kw_only=True)

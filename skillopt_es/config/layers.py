@@ -80,6 +80,14 @@ def _loaded(
     return layers.settled(folder, environ, asks)
 
 
+def limits_answers(config: RunConfig) -> bool:
+    """Whether the user has limited the target's answers: by another number than the default, or the model's own."""
+    section = _parsed("base.yaml")[1]["env"]
+    assert isinstance(section, dict)
+    most, writes = config.env.max_completion_tokens, config.target_model.max_output_tokens
+    return most != section["max_completion_tokens"] and (not writes or most < writes)
+
+
 def _shipped(name: str) -> tuple[str, Tree]:
     """A file that comes with this package, as a layer of one's own."""
     return copy.deepcopy(_parsed(name))

@@ -16,6 +16,7 @@ from contextlib import aclosing
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.config import limits_answers
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.sections import Crashed
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
@@ -135,7 +136,7 @@ class _Job:
         doubtful = self._run.config.env.trust == "untrusted" or item.id in self._ports.untrusted
         if doubtful or fetched:
             episode = evolve(episode, trust="untrusted")
-        event = _event(self._unit, item, episode, trajectory, tuple(ask.made))
+        event = evolve(_event(self._unit, item, episode, trajectory, tuple(ask.made)), truncated=ask.truncated)
         if ask.shelf is None:
             return event
         return evolve(event, viewed=tuple(ask.shelf.viewed), injected=ask.shelf.injected)
@@ -242,6 +243,7 @@ class _Target:
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
         self.acted = False
+        self.truncated = False
         self.shelf = shelf
 
     async def __call__(
@@ -290,11 +292,22 @@ class _Target:
             elsewhere=self._elsewhere,
         )
         answer = await self._ask(request)
+        if answer.finish == "length" and self._is_limited(request, answer):
+            self.truncated = True
+            return ChatReply(
+                text=answer.text, finish="stop", tool_calls=answer.tool_calls, steps=answer.steps, truncated=True
+            )
         if answer.finish == "length":
             answer = await self._ask(_shorter(request, answer))
             if answer.finish == "length":
                 raise _StillCutError
         return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, steps=answer.steps)
+
+    def _is_limited(self, request: ChatRequest, answer: Answer) -> bool:
+        """Whether an answer was cut at the user's limit: it is the target's own, as it would be where it is used."""
+        config, used = self._run.config, answer.usage.output
+        own = limits_answers(config) and request.max_tokens == config.env.max_completion_tokens
+        return own and (used is None or used >= request.max_tokens)
 
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         """What the judge says of the answer; its calls belong to this unit."""
@@ -417,6 +430,9 @@ def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, sk
             head.append(f"result: {'PASS' if run.passes(row.outcome) else 'FAIL'} (hard {hard:g}, soft {soft:.2f})")
         case Failed(kind, message):
             head.append(f"result: not measured ({kind}: {message})")
+    if row.truncated:
+        limit = run.config.env.max_completion_tokens
+        head.append(f"truncated: the reply was cut off at its limit of {limit} tokens, and graded as it stands")
     if row.near is not None:
         head.append(f"nearness: {row.near:.2f} (a hint, no grade; 1 would be right)")
     if row.failure:

@@ -207,7 +207,8 @@ class ChatReply:
     """
     What a model answered; `finish` is `tools` when it asks for some before it goes on.
 
-    `cost` is what an agent says that it spent, where it says so.
+    `cost` is what an agent says that it spent, where it says so. `truncated` says that the answer ends where the user
+    has limited it: it is graded as it stands.
     """
 
     text: str = field(converter=clean_text)
@@ -220,6 +221,7 @@ class ChatReply:
     tries: tuple[Try, ...] = ()
     steps: tuple[AgentStep, ...] = ()
     cost: Decimal | None = None
+    truncated: bool = False
 
 
 class CallFailed(Exception):

@@ -36,7 +36,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, Usage
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.session import read_state, resume, start
@@ -494,3 +494,45 @@ def check_passes(run: Path) -> bool:
     """Whether every decision follows from the evidence."""
     with EventLog.open(run) as log:
         return asyncio.run(check(log, Journal(log.reader), run)).ok
+
+
+def test_a_reply_that_is_cut_at_the_users_limit_is_graded_as_it_stands(tmp_path: Path) -> None:
+    """It is the target's own; the log, the graders and the optimizer have the mark, and nothing is asked twice."""
+    shown: list[str] = []
+
+    def talkative(request: ChatRequest) -> str | ChatReply:
+        if "id: v3" in request.messages[1].content or "id: t1" in request.messages[1].content:
+            return ChatReply(text="wro", finish="length", usage=Usage(output=64))
+        return target_reply(request)
+
+    def seeing(request: ChatRequest) -> str:
+        shown.append(request.messages[-1].content)
+        return optimizer_reply(request)
+
+    world = ScriptedWorld(
+        target=ScriptedModel("scripted target", talkative), optimizer=ScriptedModel("scripted optimizer", seeing)
+    )
+    run = train(tmp_path, world, "env.max_completion_tokens=64")
+    assert read_state(run).status == "completed"
+    rows = [event for event in events_of(run) if isinstance(event, RolloutCompleted)]
+    cut = [row for row in rows if row.item == "v3" or row.item.startswith("t1")]
+    assert cut
+    assert all(row.truncated and isinstance(row.outcome, Measured) and len(row.calls) == 1 for row in cut)
+    assert not any(row.truncated for row in rows if row not in cut)
+    assert any("truncated: the reply was cut off at its limit of 64 tokens" in text for text in shown)
+    with EventLog.open(run) as log:
+        assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
+
+
+def test_a_reply_that_the_provider_cuts_is_asked_for_again(tmp_path: Path) -> None:
+    """Fewer tokens than were asked for: that limit is not the user's."""
+
+    def cut(request: ChatRequest) -> str | ChatReply:
+        if "id: v3" in request.messages[1].content:
+            return ChatReply(text="wro", finish="length", usage=Usage(output=63))
+        return target_reply(request)
+
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", cut)), "env.max_completion_tokens=64")
+    [row] = [event for event in events_of(run) if isinstance(event, RolloutCompleted) and event.item == "v3"]
+    assert (row.outcome, row.truncated) == (Failed("truncated", row.outcome.message), False)  # type: ignore[union-attr]
+    assert len(row.calls) == 2

@@ -50,6 +50,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "viewed": (),
         "injected": (),
         "near": None,
+        "truncated": False,
     },
     "AnswersCompared": {"failure": "", "calls": ()},
     "SkillScored": {

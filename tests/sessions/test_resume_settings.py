@@ -15,7 +15,7 @@ from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
-from skillopt_es.ports import ChatReply, ChatRequest
+from skillopt_es.ports import ChatReply, ChatRequest, Usage
 from skillopt_es.sessions.session import read_state, resume, start
 
 
@@ -24,7 +24,8 @@ def test_a_pause_for_cut_replies_ends_with_a_higher_limit(tmp_path: Path) -> Non
 
     def cut(request: ChatRequest) -> str | ChatReply:
         short = request.max_tokens < 1000 and "id: v3" in request.messages[1].content
-        return ChatReply(text="righ", finish="length") if short else target_reply(request)
+        cut_short = ChatReply(text="righ", finish="length", usage=Usage(output=4))  # the endpoint's own limit
+        return cut_short if short else target_reply(request)
 
     world = ScriptedWorld(target=ScriptedModel("scripted target", cut))
     run = tmp_path / "run"

@@ -137,7 +137,8 @@ class Tasks:
         if not answer:
             return _episode(item, answer, records, Verdict(0.0, 0.0, "there is no answer", "no_answer"))
         try:
-            verdict = await item.grade(Attempt(answer, ask, tuple(_steps(records, reply)), _reported(reply)))
+            steps = tuple(_steps(records, reply))
+            verdict = await item.grade(Attempt(answer, ask, steps, _reported(reply), reply.truncated))
         except GraderError as error:
             return _ungraded(item, answer, records, error)
         if tag and not tagged and verdict.hard < 1:

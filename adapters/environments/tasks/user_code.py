@@ -49,7 +49,8 @@ class _PythonGrader:
             if self.takes_row:
                 graded = self.function(row_of(self.fields, attempt))
             else:
-                graded = self.function(attempt.answer, copy.deepcopy(dict(self.fields)))
+                cut = {"truncated": True} if attempt.truncated else {}
+                graded = self.function(attempt.answer, {**copy.deepcopy(dict(self.fields)), **cut})
             # A second longer than its caller waits, who says what is to be said.
             return verdict_of(finished(graded, seconds=self.timeout + 1) if isinstance(graded, Awaitable) else graded)
         except GraderError:

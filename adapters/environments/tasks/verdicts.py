@@ -39,13 +39,15 @@ class Attempt:
     """
     What is graded: the answer, and how the target got there, as rows of JSON.
 
-    `ask` is where a judge is asked, and the `reported` score is what an agent says of its own answer.
+    `ask` is where a judge is asked, and the `reported` score is what an agent says of its own answer. A `truncated`
+    answer ends where the user has limited it.
     """
 
     answer: str
     ask: Ask
     trajectory: tuple[Mapping[str, Json], ...] = ()
     reported: Json = None
+    truncated: bool = False
 
 
 class Grader(Protocol):
@@ -94,6 +96,7 @@ def row_of(fields: Mapping[str, Json], attempt: Attempt) -> dict[str, Json]:
         **always,
         "answer": attempt.answer,
         "trajectory": [dict(each) for each in attempt.trajectory],
+        "truncated": attempt.truncated,
     }
 
 
