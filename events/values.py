@@ -55,6 +55,7 @@ Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "ta
 """What somebody may ask of a run that is open."""
 GateRule = Literal["strict", "confirm", "paired", "lasting", "no_loss", "no_lasting_loss"]
 LASTING: frozenset[str] = frozenset({"lasting", "no_lasting_loss"})  # those that draw again what turned, and only that
+TAKES_TIES: frozenset[str] = frozenset({"no_loss", "no_lasting_loss"})  # those that take what is as good, too
 DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]

@@ -76,6 +76,8 @@ ALIASES: Mapping[str, str] = {
     **{f"model.{name}": "model.codex_exec_sandbox" for name in ("sandbox", "codex_sandbox")},
 }
 """Further names that the original has for a key."""
+DEPRECATED: Mapping[str, str] = {"skills.rejected_update_buffer_size": "skills.max_rejected_update_buffer_size"}
+"""Names that still count, with a warning that says the right one."""
 
 _SECRETS = {
     "azure_api_key": "AZURE_OPENAI_API_KEY",
@@ -222,7 +224,13 @@ def read_layer(layer: Tree, source: str) -> Translated:
     tree: Tree = {}
     notices: dict[str, str] = {}
     mistakes: list[ConfigError] = []
-    for section, values in _by_section(layer, source, mistakes).items():
+    nested = _by_section(layer, source, mistakes)
+    for key, right in DEPRECATED.items():
+        (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), right.partition(".")
+        if leaf in nested.get(section, {}):
+            nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
+            notices[key] = f"{source}: {key} is deprecated and counts as {right}, which is its name"
+    for section, values in nested.items():
         kept: Tree = {}
         for name, value in values.items():
             key = f"{section}.{name}"

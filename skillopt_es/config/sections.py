@@ -321,6 +321,7 @@ class SkillsConfig:
 
     reflection_trigger_size: int = field(metadata=_limits(low=1))
     reflection_group_size: int = field(metadata=_limits(low=1))
+    always_in_key: bool
     max_rejected_update_buffer_size: int = field(metadata=_limits(low=1))
     most_waiting: int = field(metadata=_limits(low=0))
     sentinels: int = field(metadata=_limits(low=0))

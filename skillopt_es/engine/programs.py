@@ -158,12 +158,14 @@ class AtGate:
     What a program knows beside the verdicts of its run.
 
     Of so many training results that were tried `again` under one text, so many `varied`; and how many results a verdict
-    may still take, where that is limited.
+    may still take, where that is limited. A candidate that is as good as the best text takes its place (`ties_lead`)
+    only where it has won elsewhere before.
     """
 
     again: int = 0
     varied: int = 0
     spare: int | None = None
+    ties_lead: bool = False
 
 
 Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]

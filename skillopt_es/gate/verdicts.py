@@ -43,9 +43,19 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
-from skillopt_es.events.values import DRAWS_ONCE, LASTING, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
+from skillopt_es.events.values import (
+    DRAWS_ONCE,
+    LASTING,
+    TAKES_TIES,
+    GateAction,
+    GateVerdict,
+    Measured,
+    Score,
+    SkillTree,
+    exceeds,
+)
 from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
-from skillopt_es.gate.comparing import Comparison, Known, MoreDraws, Ruling, Side, compare
+from skillopt_es.gate.comparing import ROUNDING, Comparison, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences, undrawn
@@ -251,10 +261,13 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     accepted = ruling.verdict == "accept"
-    # Where the best text is the current one, it has just been beaten.
-    new_best = accepted and (best.current.hash == contest.current.hash or is_better(state, run, best))
+    rises = accepted and _is_above(state, run, best)
+    if best.current.hash == contest.current.hash:  # the best text has just met its rule
+        new_best = accepted and (rises or _ties_lead(state, run))
+    else:
+        new_best = accepted and is_better(state, run, best)
     return GateVerdict(
-        action="accept_new_best" if new_best else ruling.verdict,
+        action="accept_new_best" if new_best and rises else ruling.verdict,
         new_best=new_best,
         candidate_score=scores[0],
         candidate_value=told.candidate_value,
@@ -335,7 +348,23 @@ def is_better(state: AnyState, run: RunData, contest: Contest) -> bool:
     if contest.current.hash not in state.measured:
         return True
     ruling = judged(state, run, contest)
-    return ruling.verdict == "accept" if isinstance(ruling, Ruling) else leads(state, run, contest)
+    if not isinstance(ruling, Ruling):
+        return leads(state, run, contest)
+    return ruling.verdict == "accept" and (_is_above(state, run, contest) or _ties_lead(state, run))
+
+
+def _ties_lead(state: AnyState, run: RunData) -> bool:
+    """Whether a text that is as good as the best one takes its place."""
+    return program_at(state).at_gate(state, run).ties_lead
+
+
+def _is_above(state: AnyState, run: RunData, contest: Contest) -> bool:
+    """Whether a candidate that its rule takes is better than the other text, not as good."""
+    if run.config.evaluation.gate_rule not in TAKES_TIES or contest.current.hash not in state.measured:
+        return True
+    current, candidate = _sides(state, run, contest)
+    seen = compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth)
+    return seen.gain > ROUNDING
 
 
 def on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:

@@ -210,7 +210,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
 
 def _at_gate(state: SearchState, run: RunData) -> AtGate:
     program = state.program
-    return AtGate(again=program.again, varied=program.varied, spare=spare_results(state, run))
+    return AtGate(again=program.again, varied=program.varied, spare=spare_results(state, run), ties_lead=True)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from skillopt_es.programs.skills.state import (
     Waiting,
     applied_edits,
     became,
+    grouped_by,
     ring_of,
     said_of,
     where_of,
@@ -69,10 +70,11 @@ def scored(state: SkillsState, event: SkillScored) -> SkillsState:
         for row in rows.values()
         if isinstance(row.outcome, Measured)
     )
+    keys = {item: grouped_by(state, row) for item, row in rows.items()}
     new = tuple(
-        Waiting(attempt=each.attempt, key=each.key, outcome=each.outcome)
+        Waiting(attempt=each.attempt, key=keys[each.attempt.item], outcome=each.outcome)
         for each in seen
-        if each.key or not each.outcome.passed  # what passed without a skill has nothing to say about any
+        if keys[each.attempt.item] or not each.outcome.passed  # what passed without a skill says nothing about any
     )
     program, there = state.program, ids_of(state.current.skill)
     return _with(

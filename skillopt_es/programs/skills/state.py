@@ -15,13 +15,14 @@ from skillopt_es.events.catalog import (
     EditsRanked,
     EpochPlanned,
     PatchProposed,
+    RolloutCompleted,
     RunStarted,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Attempt, Edit, Measured, Minibatch, Tries
+from skillopt_es.events.values import Attempt, Edit, Json, Measured, Minibatch, Tries
 from skillopt_es.projections.core import without_items
 from skillopt_es.projections.state import RunState
-from skillopt_es.skill.folders import skill_of
+from skillopt_es.skill.folders import skill_of, skills_in
 
 Key = tuple[str, ...]
 """The skills that an attempt opened, by name; none is a key, too."""
@@ -169,11 +170,22 @@ def tried_at(state: SkillsState, place: str, items: tuple[str, ...]) -> tuple[st
 
 def ring_of(state: SkillsState) -> int:
     """How many refused updates are remembered for each set of skills."""
-    assert state.started is not None
-    section = state.started.config.get("skills")
-    size = section.get("max_rejected_update_buffer_size") if isinstance(section, dict) else None
+    size = _setting(state, "max_rejected_update_buffer_size")
     assert isinstance(size, int)
     return size
+
+
+def grouped_by(state: SkillsState, row: RolloutCompleted) -> Key:
+    """The skills by which an attempt is grouped with others: those it opened, and perhaps those it was shown always."""
+    also = row.injected if _setting(state, "always_in_key") is True else ()
+    return skills_in((*row.viewed, *also))
+
+
+def _setting(state: SkillsState, name: str) -> Json:
+    """A key of `skills`, as it counts now; None in a log that is older than the key."""
+    assert state.started is not None
+    section = state.started.config.get("skills")
+    return state.overrides.get(f"skills.{name}", section.get(name) if isinstance(section, dict) else None)
 
 
 def said_of(built: CandidateBuilt) -> dict[str, str]:

@@ -18,6 +18,7 @@ from support.skills import skill
 
 import skillopt_es as so
 from skillopt_es.config import load_config
+from skillopt_es.config.original import read_layer
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -47,7 +48,10 @@ TESTS: Mapping[int, tuple[str, ...]] = {
     8: (f"{TOOLS}::test_what_cannot_be_understood_is_answered_and_opens_nothing",),
     9: (f"{TOOLS}::test_a_skill_is_opened_without_its_frontmatter_and_its_files_one_by_one",),
     10: (f"{HERE}::test_the_key_has_an_order_of_its_own_and_may_be_empty",),
-    11: (f"{HERE}::test_what_is_always_shown_is_recorded_and_is_no_part_of_the_key",),
+    11: (
+        f"{HERE}::test_what_is_always_shown_is_recorded_and_is_no_part_of_the_key",
+        f"{HERE}::test_a_setting_decides_whether_what_is_always_shown_joins_the_key",
+    ),
     12: (f"{HERE}::test_a_folder_that_is_tried_is_the_one_that_is_recorded",),
     13: (f"{SKILLS}::test_attempts_are_grouped_by_what_they_opened_and_shown_once",),
     14: (f"{SKILLS}::test_attempts_are_grouped_by_what_they_opened_and_shown_once", KIT),
@@ -77,7 +81,10 @@ TESTS: Mapping[int, tuple[str, ...]] = {
         f"{SKILLS}::test_skills_are_merged_and_renamed_and_a_line_is_known_as_its_first_makers",
     ),
     31: (f"{HERE}::test_what_waits_and_what_was_refused_goes_along_with_a_name",),
-    32: (f"{HERE}::test_a_key_that_there_is_not_is_an_error",),
+    32: (
+        f"{HERE}::test_a_key_that_there_is_not_is_an_error",
+        f"{HERE}::test_a_deprecated_name_counts_with_a_warning",
+    ),
     34: (f"{HERE}::test_each_epoch_has_every_item_once_in_an_order_of_its_own",),
     35: (f"{HERE}::test_each_epoch_has_every_item_once_in_an_order_of_its_own",),
     36: (f"{HERE}::test_validation_items_are_never_shown_to_the_optimizer",),
@@ -173,6 +180,18 @@ def test_what_is_always_shown_is_recorded_and_is_no_part_of_the_key(tmp_path: Pa
     assert {row.outcome for row in rows} == {Measured(1.0, 1.0)}
 
 
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_setting_decides_whether_what_is_always_shown_joins_the_key(tmp_path: Path, joins: bool) -> None:
+    """Attempts are grouped by it then, and whoever is asked sees it as one of the skills that were open."""
+    house = skill("house", "For all.", "RULE apple wrong", more="always: true\n")
+    settings = {"skills.always_in_key": True} if joins else {}
+    run = trained(tmp_path, skills={"house": house}, kinds=("apple",), **settings)
+    groups = [group for event in of_type(run, MinibatchesPlanned) for group in event.groups if group.items]
+    assert groups
+    assert {group.viewed for group in groups} == {("house",) if joins else ()}
+    assert {row.viewed for row in of_type(run, RolloutCompleted) if row.place == "e1/s1/b0"} == {()}
+
+
 def test_what_is_always_shown_can_be_corrected(tmp_path: Path) -> None:
     """By whoever is asked about attempts that opened nothing; it meets all items, for all of them see it."""
 
@@ -224,7 +243,7 @@ def test_a_question_is_bounded_and_has_all_that_it_needs(tmp_path: Path) -> None
 
 
 def test_a_tie_is_decided_by_the_rule_that_is_configured(tmp_path: Path) -> None:
-    """`strict` refuses it, `no_loss` takes it; the best is what the verdict says it is."""
+    """`strict` refuses it, `no_loss` takes it; the best changes only for a higher score, at the end of the run, too."""
 
     def polite(request: so.ChatRequest) -> str:
         return json.dumps({"edits": [{"op": "append", "skill": "apple-tasks", "content": "Be kind."}], "changes": []})
@@ -233,8 +252,12 @@ def test_a_tie_is_decided_by_the_rule_that_is_configured(tmp_path: Path) -> None
     for rule in ("strict", "no_loss"):
         settings = {"evaluation.gate_rule": rule, "train.num_epochs": 1}
         run = trained(tmp_path / rule, optimizer=polite, skills=TREES, kinds=("apple",), **settings)
-        taken[rule] = of_type(run, CandidateGated)[0].verdict.taken
-        assert ("Be kind." in run.skill("best").files["apple-tasks/SKILL.md"]) == taken[rule]
+        verdict = of_type(run, CandidateGated)[0].verdict
+        taken[rule] = verdict.taken
+        assert ("Be kind." in run.skill("current").files["apple-tasks/SKILL.md"]) == taken[rule]
+        assert "Be kind." not in run.skill("best").files["apple-tasks/SKILL.md"]
+        assert not verdict.new_best
+        assert verdict.action == ("accept" if taken[rule] else "reject")
     assert taken == {"strict": False, "no_loss": True}
 
 
@@ -377,15 +400,33 @@ def test_what_waits_and_what_was_refused_goes_along_with_a_name(tmp_path: Path) 
 
 def test_a_key_that_there_is_not_is_an_error(tmp_path: Path) -> None:
     """With the one that is meant; what counts is recorded with the run."""
-    with pytest.raises(ConfigError, match="rejected_update_buffer_size") as refused:
-        load_config(None, ["skills.rejected_update_buffer_size=2"])
-    assert "max_rejected_update_buffer_size" in f"{refused.value.message} {refused.value.hint}"
+    with pytest.raises(ConfigError, match="rejected_update_buffer") as refused:
+        load_config(None, ["skills.rejected_update_buffer=2"])
+    assert "rejected_update_buffer_size" in f"{refused.value.message} {refused.value.hint}"
     run = trained(tmp_path, **{"skills.max_rejected_update_buffer_size": 5})
     started = run.state().started
     assert started is not None
     recorded = started.config["skills"]
     assert isinstance(recorded, dict)
     assert recorded["max_rejected_update_buffer_size"] == 5
+
+
+def test_a_deprecated_name_counts_with_a_warning(tmp_path: Path) -> None:
+    """In a file as with `--set`; where both are given, the right name counts."""
+    old, right = "skills.rejected_update_buffer_size", "skills.max_rejected_update_buffer_size"
+    found = load_config(None, [f"{old}=2"])
+    assert found.skills.max_rejected_update_buffer_size == 2
+    assert list(found.notices) == [f"--set: {old} is deprecated and counts as {right}, which is its name"]
+    both = read_layer({"skills": {"rejected_update_buffer_size": 2, "max_rejected_update_buffer_size": 4}}, "a file")
+    assert both.tree == {"skills": {"max_rejected_update_buffer_size": 4}}
+    assert list(both.notices) == [old]
+    run = trained(tmp_path / "run", **{old: 5})
+    started = run.state().started
+    assert started is not None
+    recorded = started.config["skills"]
+    assert isinstance(recorded, dict)
+    assert recorded["max_rejected_update_buffer_size"] == 5
+    assert "rejected_update_buffer_size" not in recorded
 
 
 def test_each_epoch_has_every_item_once_in_an_order_of_its_own(tmp_path: Path) -> None:
