@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable, LogUnwritable
@@ -51,6 +53,11 @@ def sqlite_fault(error: Exception, path: Path) -> LogError:
         failed = _failing(path) or _failing(path.with_name(f"{path.name}-wal"))
         if failed is not None:
             return failed
+        if _is_sound(path):
+            return LogUnreadable(
+                f"{path} cannot be read: the disk failed for a moment ({error})",
+                hint="the file is whole: repeat the command, and check the disk's health",
+            )
     if code in _UNWRITABLE:
         why, hint = _UNWRITABLE[code]
         return LogUnwritable(f"{path} cannot be used: {why} ({error})", hint=hint)
@@ -61,13 +68,30 @@ def _failing(path: Path) -> LogError | None:
     """Why a file cannot be read to its end, if it cannot; what is in it does not matter."""
     try:
         with open_plain(path, follow=True) as file:
-            while file.read(_PIECE):
-                pass
+            at = 0
+            while piece := _read_at(file.fileno(), at):  # as SQLite reads: a disk may fail one way of reading alone
+                at += len(piece)
     except FileNotFoundError:
         return None
     except OSError as error:
         return read_fault(error, path)
     return None
+
+
+def _read_at(number: int, at: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(number, _PIECE, at)
+    os.lseek(number, at, os.SEEK_SET)  # Windows
+    return os.read(number, _PIECE)
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether SQLite finds every page as it has to be, now that it is asked once more."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+    except QUERY_ERRORS:
+        return False
 
 
 def system_fault(error: OSError, path: Path) -> LogError:

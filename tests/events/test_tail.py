@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from support.command import environment
 from support.event_runs import copy_live, create, fill, reopen, resumed, ticking
+from sweep.disks import built_library
 
 from skillopt_es.events.anchor import Anchor
 from skillopt_es.events.ends import said_ends
@@ -145,3 +150,27 @@ def test_a_disk_that_fails_is_not_a_damaged_log(tmp_path: Path) -> None:
     (tmp_path / "log.db").unlink()
     (tmp_path / "log.db").mkdir()
     assert isinstance(sqlite_fault(said, tmp_path / "log.db"), LogUnreadable)
+
+
+@pytest.mark.parametrize("times", [1, 3, 10**6])
+def test_a_disk_that_fails_while_a_run_is_read_is_not_a_damaged_log(times: int, killed: Path, tmp_path: Path) -> None:
+    """Whichever of the reads fails, once or for good: the disk is named, and no command that looks for changes."""
+    library = built_library(tmp_path)
+    if library is None:
+        pytest.skip("no compiler, or no way to load a library first")
+    read = "import sys; from pathlib import Path; from skillopt_es.runs.reading import whole_log\n"
+    read += "with whole_log(Path(sys.argv[1])) as log: print(len(list(log.read())))"
+    for at in (0, 1, 2, 3, 4, 6):
+        failing = {
+            "LD_PRELOAD": str(library), "FAIL_UNDER": str(killed), "FAIL_CALL": "read", "FAIL_AT": str(at),
+            "FAIL_TIMES": str(times), "FAIL_ERRNO": str(errno.EIO),
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", read, killed],
+            env=environment(**failing),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "LogDamaged" not in done.stderr, (at, done.stderr)
+        assert done.returncode == 0 or "disk" in done.stderr or "Input/output error" in done.stderr, (at, done.stderr)
