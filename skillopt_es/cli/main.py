@@ -113,7 +113,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is meant; for none, which name is close."""
         if args[0] in COMMANDS or args[0].startswith("-"):
-            return super().resolve_command(ctx, args)
+            name, command, rest = super().resolve_command(ctx, args)
+            return name, command, rest if command is None else _moments_apart(command, rest)
         from difflib import get_close_matches
 
         close = " or ".join(f"`{name}`" for name in get_close_matches(args[0], COMMANDS, n=2))
@@ -132,6 +133,12 @@ class LazyGroup(click.Group):
         """The list of commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+
+
+def _moments_apart(command: click.Command, words: list[str]) -> list[str]:
+    from skillopt_es.cli.options import moments_apart
+
+    return moments_apart(command, words)
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -97,11 +97,30 @@ class _Number(click.IntRange):
     name = "whole number"
 
 
+class _MomentOption(click.Option):
+    """An option of two words: `step 12`."""
+
+
+def moments_apart(command: click.Command, words: Sequence[str]) -> list[str]:
+    """The words after a command, with a moment in quotes as its two words; raises UsageError for a bare number."""
+    flags = {flag for each in command.params if isinstance(each, _MomentOption) for flag in each.opts}
+    found: list[str] = []
+    for word in words:
+        after = found[-1] if found and found[-1] in flags else ""
+        if after and word.isdecimal():
+            raise click.UsageError(
+                f"{after} {word} is a number of what? Write {after} step {word}, epoch {word} or seq {word}"
+            )
+        found += word.split() if after and _is_moment(word) else [word]
+    return found
+
+
 def moment_option(flag: str, name: str, what: str) -> Callable[[F], F]:
     """An option that takes `step N`, `epoch N` or `seq N`."""
     return click.option(
         flag,
         name,
+        cls=_MomentOption,
         type=(click.Choice(["step", "epoch", "seq"]), _Number(min=1)),
         default=None,
         metavar="step|epoch|seq N",

@@ -66,3 +66,12 @@ def test_a_complete_run_is_trained_on_by_another_command(cli: Cli, project: Path
     assert "`skillopt-es continue b --set model.timeout_seconds=5 --max-calls 300` trains on" in refused.err
     assert cli("resume", "b").code == 0
     assert cli("continue", "b", "--max-calls", "300", "--quiet").code == 0
+
+
+@pytest.mark.parametrize(("command", "flag"), [("replay", "--until"), ("blame", "--at")])
+def test_a_moment_may_be_in_quotes_and_a_bare_number_is_none(command: str, flag: str, cli: Cli, demo_run: Path) -> None:
+    """As it may be where it is an argument."""
+    assert cli(command, demo_run, flag, "step 2").out == cli(command, demo_run, flag, "step", "2").out
+    refused = cli(command, demo_run, flag, "4")
+    assert refused.code == 2
+    assert f"{flag} 4 is a number of what? Write {flag} step 4, epoch 4 or seq 4" in refused.err
