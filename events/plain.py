@@ -58,6 +58,19 @@ def similar_file(path: Path) -> str:
     return f"did you mean {close[0]}?" if close else ""
 
 
+def is_executable(path: Path) -> bool:
+    """Whether its owner may run a file; False where there is none."""
+    return path.is_file() and bool(path.stat().st_mode & 0o100)
+
+
+def set_executable(path: Path, executable: bool) -> None:
+    """Lets a file be run by whoever may read it, or by none; other modes are left as they are."""
+    mode = path.stat().st_mode
+    wanted = mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
+    if wanted != mode:
+        path.chmod(wanted)
+
+
 def read_plain(path: Path, *, follow: bool = False) -> bytes:
     """All bytes of a plain file; raises as `open_plain` does."""
     with open_plain(path, follow=follow) as file:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from base64 import b64decode
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, evolve, field, frozen
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -238,15 +239,35 @@ class Redaction:
 
 
 @frozen
+class FileContent:
+    """A file as it lies on a disk: its bytes, and whether it may be run."""
+
+    content: bytes
+    executable: bool = False
+
+
+def tree_hash(digests: Mapping[str, str], executable: Collection[str]) -> str:
+    """The hash of a tree, from the digests of its files by path, and the paths of those that may be run."""
+    # Logs name skills by this: another order or spelling would rename them all.
+    rows = [f"{digest} {path}\n" for path, digest in sorted(digests.items())]
+    rows += [f"executable {path}\n" for path in sorted(executable)]
+    return digest_of("".join(rows).encode())
+
+
+@frozen
 class SkillTree:
     """
     The trainable state: relative path -> text, with the file a plain edit goes to.
 
-    Without a main file it is a folder of skills: each in a folder of its own, and possibly none.
+    Without a main file it is a folder of skills: each in a folder of its own, and possibly none. `assets` are files
+    that are not text, in base64: they are carried as they are, and no edit can name them. `executable` are the paths
+    of files that may be run.
     """
 
     files: Mapping[str, str]
     main: str = "SKILL.md"
+    assets: Mapping[str, str] = field(factory=dict)
+    executable: tuple[str, ...] = ()
 
     @property
     def is_folder(self) -> bool:
@@ -256,9 +277,14 @@ class SkillTree:
     @cached_property
     def hash(self) -> str:
         """Names this exact tree: the same files under the same paths have the same hash anywhere."""
-        # Logs name skills by this: another order or spelling would rename them all.
-        rows = "".join(f"{digest_of(text.encode())} {path}\n" for path, text in sorted(self.files.items()))
-        return digest_of(rows.encode())
+        return tree_hash({path: digest_of(each.content) for path, each in self.contents.items()}, self.executable)
+
+    @property
+    def contents(self) -> Mapping[str, FileContent]:
+        """All its files as they are written to a disk, by path and in that order."""
+        whole = {path: text.encode() for path, text in self.files.items()}
+        whole |= {path: b64decode(text) for path, text in self.assets.items()}
+        return {path: FileContent(content, path in self.executable) for path, content in sorted(whole.items())}
 
     @property
     def text(self) -> str:
@@ -267,7 +293,7 @@ class SkillTree:
 
     def with_text(self, text: str, path: str = "") -> SkillTree:
         """The same tree with one file (default: the main one) replaced."""
-        return SkillTree(files={**self.files, path or self.main: text}, main=self.main)
+        return evolve(self, files={**self.files, path or self.main: text})
 
 
 @frozen

@@ -276,12 +276,14 @@ def _laid_out(skill: SkillTree) -> Iterator[SkillFiles]:
     base = Path(tempfile.mkdtemp(prefix="skillopt-attempt-")).resolve()
     try:
         home = base / "skill"
-        for path, text in skill.files.items():
+        for path, each in skill.contents.items():
             file = (home / path).resolve()
             if not file.is_relative_to(home):
                 raise CallFailed("config", f"the skill's file {path!r} would be outside the skill's folder")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8", newline="\n")
+            file.write_bytes(each.content)
+            if each.executable:
+                file.chmod(0o755)
         yield SkillFiles(text=skill_body(skill), main=skill.main, files=dict(skill.files), folder=str(home))
     finally:
         shutil.rmtree(base, ignore_errors=True)

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.environments.episodes import skill_section
 from skillopt_es.adapters.harnesses.agent import Access
-from skillopt_es.events.values import SkillTree
+from skillopt_es.events.values import FileContent, SkillTree
 from skillopt_es.ports import AgentStep, CallFailed, Message, MessageRole
 
 _NAME = "trained-skill"
@@ -64,24 +64,26 @@ def skill_name(skill: SkillTree) -> str:
 
 def place_skill(skill: SkillTree, rooms: Rooms, folder: str) -> str:
     """Writes the skill's files into its folder among the agent's skills; the place of the main one."""
-    others = {path: text for path, text in skill.files.items() if path != skill.main}
+    others = {path: each for path, each in skill.contents.items() if path != skill.main}
     # Agents know a skill by this file's name, whatever the file is called that it is trained from.
-    _write({**others, _MAIN: _named(skill.text)}, rooms.workspace / folder / skill_name(skill))
+    _write({**others, _MAIN: FileContent(_named(skill.text).encode())}, rooms.workspace / folder / skill_name(skill))
     return f"{folder}/{skill_name(skill)}/{_MAIN}"
 
 
 def place_skills(skills: SkillTree, rooms: Rooms, folder: str) -> None:
     """Writes a folder of skills as the agent's own: it finds names and descriptions there, and opens what fits."""
-    _write(skills.files, rooms.workspace / folder)
+    _write(skills.contents, rooms.workspace / folder)
 
 
-def _write(files: Mapping[str, str], home: Path) -> None:
-    for path, text in files.items():
+def _write(files: Mapping[str, FileContent], home: Path) -> None:
+    for path, each in files.items():
         file = (home / path).resolve()
         if not file.is_relative_to(home):
             raise CallFailed("config", f"the skill's file {path!r} would be outside the skill's folder")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8", newline="\n")
+        file.write_bytes(each.content)
+        if each.executable:
+            file.chmod(0o755)
 
 
 def _named(text: str) -> str:

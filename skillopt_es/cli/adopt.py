@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -10,7 +10,7 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.values import Json, Learned, digest_of
+from skillopt_es.events.values import FileContent, Json, Learned, digest_of
 
 
 @click.command("adopt")
@@ -54,16 +54,16 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
             click.echo(f"put back: {', '.join(str(home / each) for each in files)}")
         return
     best = found.skill("best")
-    after = {each: digest_of(text.encode()) for each, text in sorted(best.files.items())}
+    after = {path: digest_of(each.content) for path, each in best.contents.items()}
     adoption = Adoption(run=folder.name, skill=best.hash, before={}, after=after)
-    began = [found.skill("initial").files, *_earlier(folder, found.run.started.learned)]
+    began = [found.skill("initial").contents, *_earlier(folder, found.run.started.learned)]
     first = next((each for each in began if is_as(home, each)), began[0])
-    done, went = adopt(home, name, adoption, best.files, first=first, force=force), gone(best.files, first=first)
+    done, went = adopt(home, name, adoption, best.contents, first=first, force=force), gone(best.contents, first=first)
     if as_json:
-        written: Json = [*sorted(best.files)]
+        written: Json = [*best.contents]
         print_json({"run": folder.name, "skill": best.hash, "files": written, "removed": [*went], "changed": done})
     elif done:
-        click.echo(f"adopted: {', '.join(str(home / each) for each in sorted(best.files))}")
+        click.echo(f"adopted: {', '.join(str(home / each) for each in best.contents)}")
         if went:
             click.echo(f"taken away: {', '.join(str(home / each) for each in went)}")
         click.echo(f"  `skillopt-es adopt {folder.name} --undo` puts back what was there")
@@ -71,7 +71,7 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
         click.echo(f"nothing to do: {path} is the best skill of {folder.name} already")
 
 
-def _earlier(folder: Path, learned: Learned | None) -> Iterator[dict[str, str]]:
+def _earlier(folder: Path, learned: Learned | None) -> Iterator[Mapping[str, FileContent]]:
     """What the runs that this one continues began with, the last one first, as far as they are still beside it."""
     from skillopt_es.events.catalog import RunStarted
     from skillopt_es.events.errors import LogError
@@ -86,5 +86,5 @@ def _earlier(folder: Path, learned: Learned | None) -> Iterator[dict[str, str]]:
                     return  # another one of that name
         except LogError:
             return
-        yield dict(begun.event.skill.files)
+        yield begun.event.skill.contents
         learned = begun.event.learned

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from skillopt_es.config.places import refuse_packaged
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.values import SkillTree
+from skillopt_es.events.plain import set_executable
+from skillopt_es.events.values import FileContent, SkillTree
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -47,10 +48,18 @@ def write_file(path: Path, text: str, *, force: bool = True) -> None:
 
 def write_skill(folder: Path, skill: SkillTree) -> list[Path]:
     """Writes a skill's files into a folder; their paths, the main one first."""
-    paths = {name: folder / _inside(name) for name in sorted(skill.files, key=lambda name: (name != skill.main, name))}
+    contents = skill.contents
+    paths = {name: folder / _inside(name) for name in sorted(contents, key=lambda name: (name != skill.main, name))}
     for name, path in paths.items():
-        write_file(path, skill.files[name])
+        write_content(path, contents[name])
     return list(paths.values())
+
+
+def write_content(path: Path, content: FileContent, *, force: bool = True) -> None:
+    """Writes a file of a skill, byte for byte, and as one that may be run where it is one."""
+    with writing(path, force=force) as draft:
+        draft.write_bytes(content.content)
+        set_executable(draft, content.executable)
 
 
 def _inside(name: str) -> PurePosixPath:

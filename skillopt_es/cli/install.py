@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from skillopt_es.deploy.install import Installed, Removed
     from skillopt_es.deploy.places import Scope
     from skillopt_es.deploy.receipt import Receipt
+    from skillopt_es.events.values import FileContent
 
     Command = Callable[..., object]
 
@@ -178,7 +179,7 @@ def _only_one(skills: Path) -> str:
 class _Content:
     """Skills with their receipts; of a folder of skills, the runs that it is of, and what the last one `began` with."""
 
-    skills: Sequence[tuple[Receipt, Mapping[str, str]]]
+    skills: Sequence[tuple[Receipt, Mapping[str, FileContent]]]
     of_folder: bool = False
     runs: Collection[str] = ()
     began: str = ""
@@ -204,18 +205,20 @@ def _content(source: str | None, choice: SkillChoice, directory: Path) -> _Conte
     return _of_run(source, choice, directory)
 
 
-def _of_folder(folder: Path) -> tuple[Receipt, Mapping[str, str]]:
+def _of_folder(folder: Path) -> tuple[Receipt, Mapping[str, FileContent]]:
     from skillopt_es.deploy.check import folder_problems, provenance_in
     from skillopt_es.deploy.provenance import FILE
     from skillopt_es.deploy.receipt import receipt_of
     from skillopt_es.errors import OutputRefused
+    from skillopt_es.events.plain import is_executable
+    from skillopt_es.events.values import FileContent
 
     document = provenance_in(folder)
     problems = folder_problems(folder, document)
     if problems:
         raise OutputRefused(f"{folder} is not what was exported: {problems[0]}", hint="export the skill again")
     paths = [*(file.path for file in document.folder.files), FILE]
-    files = {path: (folder / path).read_bytes().decode() for path in paths}
+    files = {path: FileContent((folder / path).read_bytes(), is_executable(folder / path)) for path in paths}
     return receipt_of(document.folder.name, document.facts, files), files
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from attrs import frozen
 
-from skillopt_es.cli.files import refuse_existing, write_file
+from skillopt_es.cli.files import refuse_existing, write_content
 from skillopt_es.cli.options import moment_option
 from skillopt_es.cli.terminal import print_note
 from skillopt_es.deploy.check import provenance_in
@@ -91,7 +91,7 @@ def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]
         refuse_existing(path, force=force)
     _remove_files(folder, keep=set(paths))
     for name, path in paths.items():
-        write_file(path, built.files[name])
+        write_content(path, built.files[name])
     tell(built)
     return list(paths.values())
 

@@ -22,6 +22,7 @@ from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say,
 from skillopt_es.deploy.frontmatter import own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
+from skillopt_es.events.plain import set_executable
 from skillopt_es.events.values import Json, Score, SkillTree
 from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import by_hand_json, plain, plain_judged, plain_part_score
@@ -88,12 +89,12 @@ def write_best(state: AnyState, folder: Path) -> Path:
     assert state.best is not None
     if state.best.skill.is_folder:
         _clear_skills(folder / "best", state.best.skill)
-    for path, text in state.best.skill.files.items():
+    for path, each in state.best.skill.contents.items():
         file = folder / "best" / path
-        if file.is_file() and file.read_bytes() == text.encode():
-            continue
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode())
+        if not (file.is_file() and file.read_bytes() == each.content):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(each.content)
+        set_executable(file, each.executable)
     return folder / "best" / state.best.skill.main
 
 
@@ -101,7 +102,7 @@ def _clear_skills(best: Path, tree: SkillTree) -> None:
     """Takes out the files of skills that an earlier best folder had, and that this one has not."""
     for main in sorted(best.glob("*/SKILL.md")):
         for file in sorted(main.parent.rglob("*"), reverse=True):
-            if file.is_file() and file.relative_to(best).as_posix() not in tree.files:
+            if file.is_file() and file.relative_to(best).as_posix() not in tree.contents:
                 file.unlink()
             elif file.is_dir() and not any(file.iterdir()):
                 file.rmdir()

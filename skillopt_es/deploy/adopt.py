@@ -21,8 +21,9 @@ from attrs import asdict, evolve, frozen
 from skillopt_es.config.places import refuse_packaged
 from skillopt_es.deploy.install import STORE
 from skillopt_es.errors import OutputRefused
+from skillopt_es.events.plain import is_executable, set_executable
 from skillopt_es.events.strict import MISFITS, strict_converter
-from skillopt_es.events.values import digest_of
+from skillopt_es.events.values import FileContent, digest_of
 
 _converter = strict_converter(detailed=False)
 _RECEIPT = "receipt.json"
@@ -43,7 +44,7 @@ class Adoption:
     after: Mapping[str, str]
 
 
-def gone(files: Mapping[str, str], *, first: Mapping[str, str]) -> tuple[str, ...]:
+def gone(files: Mapping[str, FileContent], *, first: Mapping[str, FileContent]) -> tuple[str, ...]:
     """What the run began with that the trained skill does not have any more."""
     return tuple(sorted(set(first) - set(files)))
 
@@ -52,9 +53,9 @@ def adopt(
     folder: Path,
     name: str,
     adoption: Adoption,
-    files: Mapping[str, str],
+    files: Mapping[str, FileContent],
     *,
-    first: Mapping[str, str],
+    first: Mapping[str, FileContent],
     force: bool = False,
 ) -> bool:
     """
@@ -64,7 +65,7 @@ def adopt(
     """
     refuse_packaged(folder / name, _ELSEWHERE)
     adoption = evolve(adoption, after={**dict.fromkeys(gone(files, first=first), ""), **adoption.after})
-    others = [path for path, digest in adoption.after.items() if _digest(folder / path) != digest]
+    others = [path for path, digest in adoption.after.items() if not _stands(folder / path, digest, files.get(path))]
     if not others:
         return False
     changed = [path for path in others if (folder / path).exists() and not _is(folder / path, first.get(path))]
@@ -76,15 +77,23 @@ def adopt(
     _keep(folder, name, adoption)
     for path in others:
         if path in files:
-            _replace(folder / path, files[path].encode())
+            _replace(folder / path, files[path])
         else:
             _remove(folder, path)
     return True
 
 
-def is_as(folder: Path, files: Mapping[str, str]) -> bool:
+def is_as(folder: Path, files: Mapping[str, FileContent]) -> bool:
     """Whether all these files are there, and as they are here."""
-    return all(_is(folder / path, text) for path, text in files.items())
+    return all(_is(folder / path, each) for path, each in files.items())
+
+
+def _stands(path: Path, digest: str, file: FileContent | None) -> bool:
+    return _digest(path) == digest and (file is None or is_executable(path) == file.executable)
+
+
+def _there(path: Path) -> FileContent:
+    return FileContent(path.read_bytes(), is_executable(path))
 
 
 def take_back(folder: Path, name: str) -> list[str]:
@@ -101,7 +110,7 @@ def take_back(folder: Path, name: str) -> list[str]:
             )
     for path in adoption.after:
         if path in adoption.before:
-            _replace(folder / path, (store / "before" / path).read_bytes())
+            _replace(folder / path, _there(store / "before" / path))
         else:
             _remove(folder, path)
     shutil.rmtree(store)
@@ -129,10 +138,10 @@ def _keep(folder: Path, name: str, adoption: Adoption) -> None:
     fresh = {path: _digest(folder / path) for path in adoption.after if path not in after}
     for path, digest in fresh.items():
         if digest:
-            _replace(store / "before" / path, (folder / path).read_bytes())
+            _replace(store / "before" / path, _there(folder / path))
     met = {**before, **{path: digest for path, digest in fresh.items() if digest}}
     receipt = asdict(evolve(adoption, before=met, after={**after, **adoption.after}))
-    _replace(store / _RECEIPT, (json.dumps(receipt, indent=2, ensure_ascii=False) + "\n").encode())
+    _replace(store / _RECEIPT, FileContent(f"{json.dumps(receipt, indent=2, ensure_ascii=False)}\n".encode()))
 
 
 def _remove(folder: Path, path: str) -> None:
@@ -152,11 +161,11 @@ def _prune(folder: Path, below: Path) -> None:
             below = below.parent
 
 
-def _is(path: Path, text: str | None) -> bool:
-    """Whether a file has this text; a run reads line ends, and a mark of the byte order, in one way only."""
-    if text is None or not path.is_file():
+def _is(path: Path, file: FileContent | None) -> bool:
+    """Whether a file has this content; a run reads line ends, and a mark of the byte order, in one way only."""
+    if file is None or not path.is_file():
         return False
-    return _comparable(path.read_bytes()) == _comparable(text.encode())
+    return _comparable(path.read_bytes()) == _comparable(file.content)
 
 
 def _comparable(content: bytes) -> bytes:
@@ -167,13 +176,14 @@ def _digest(path: Path) -> str:
     return digest_of(path.read_bytes()) if path.is_file() else ""
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: FileContent) -> None:
     """Writes a file in one step; it is durable when this returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     try:
         with draft.open("wb") as file:
-            file.write(content)
+            file.write(content.content)
+            set_executable(draft, content.executable)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

@@ -17,7 +17,8 @@ from skillopt_es.errors import DataError, NotInRun
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Json, digest_of
+from skillopt_es.events.plain import is_executable
+from skillopt_es.events.values import Json, digest_of, tree_hash
 from skillopt_es.skill.folders import skills_in
 
 WITHOUT_LOG = "without the log it cannot be told whether the run, its verdict and its scores are as this folder says"
@@ -116,7 +117,7 @@ def exported_in(place: Path, runs: Collection[str]) -> tuple[str, ...]:
 def folder_problems(folder: Path, document: Provenance) -> list[str]:
     """What is not as it was exported: files by their digests, the hash of the measured skill, the frontmatter."""
     there = dict(_files(folder))
-    problems = list(_file_problems(document, there)) or list(_hash_problems(document, there))
+    problems = list(_file_problems(folder, document, there)) or list(_hash_problems(document, there))
     text = (there.get(SKILL_FILE) or b"").decode(errors="replace")
     broken = problems_of(text, document.folder.name)
     if broken:
@@ -126,7 +127,7 @@ def folder_problems(folder: Path, document: Provenance) -> list[str]:
     return problems
 
 
-def _file_problems(document: Provenance, there: Mapping[str, bytes | None]) -> Iterator[str]:
+def _file_problems(folder: Path, document: Provenance, there: Mapping[str, bytes | None]) -> Iterator[str]:
     expected = {file.path: file for file in document.folder.files}
     for path in sorted({*expected, *there}):
         if path not in there:
@@ -137,6 +138,9 @@ def _file_problems(document: Provenance, there: Mapping[str, bytes | None]) -> I
             yield f"{path} is not a plain file that can be read"
         elif digest_of(content) != expected[path].sha256:
             yield f"{path} was changed after it was exported"
+    for path, file in sorted(expected.items()):
+        if path in there and is_executable(folder / path) != file.executable:
+            yield f"{path} can {'not ' if file.executable else ''}be run, unlike when it was exported"
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes | None]]:
@@ -167,8 +171,7 @@ def _hash_problems(document: Provenance, there: Mapping[str, bytes | None]) -> I
         if skill.files.get(path) != digest:
             yield f"the text of {path} is not the one that was measured"
             return
-    lines = "".join(f"{digest} {path}\n" for path, digest in sorted(rows))
-    if digest_of(lines.encode()) != skill.hash:
+    if tree_hash(dict(rows), skill.executable) != skill.hash:
         yield "the hash of the skill does not follow from its files"
 
 

@@ -141,6 +141,7 @@ class SkillFacts:
     hash: str
     main: str
     files: Mapping[str, str]
+    executable: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

@@ -21,8 +21,8 @@ from skillopt_es.deploy.provenance import (
     provenance_text,
 )
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.values import SkillTree, digest_of
-from skillopt_es.skill.folders import files_of, ids_of
+from skillopt_es.events.values import FileContent, SkillTree, digest_of
+from skillopt_es.skill.folders import ids_of, main_file, skill_of
 from skillopt_es.version import software_version
 
 SKILL_FILE = "SKILL.md"
@@ -31,10 +31,10 @@ RECEIPT = ".skillopt-es-receipt.json"
 
 @frozen
 class SkillFolder:
-    """A skill that agents can load: its name, the text of each file by path, and what its user should know."""
+    """A skill that agents can load: its name, its files by path, and what its user should know."""
 
     name: str
-    files: Mapping[str, str]
+    files: Mapping[str, FileContent]
     notes: tuple[str, ...] = ()
 
 
@@ -46,19 +46,29 @@ def name_of(skill: SkillTree, given: str | None, otherwise: str) -> str:
 def skill_folder(skill: SkillTree, facts: Facts, name: str, description: str | None) -> SkillFolder:
     """The files of the folder; raises OutputRefused for what the Agent Skills format does not allow."""
     head = completed(skill.text, name, description)
-    files, entries = dict[str, str](), list[FileFacts]()
-    for measured_as in sorted(skill.files, key=lambda path: (path != skill.main, path)):
-        path, text = _place(measured_as, skill), skill.files[measured_as]
+    files, entries = dict[str, FileContent](), list[FileFacts]()
+    for measured_as in sorted(skill.contents, key=lambda path: (path != skill.main, path)):
+        path, each = _place(measured_as, skill), skill.contents[measured_as]
         if measured_as == skill.main:
-            text = head.text + text[len(head.measured) :]
+            each = evolve(each, content=(head.text + skill.text[len(head.measured) :]).encode())
         if path in files:
             raise OutputRefused(f"the skill has two files that would be {path}", hint="rename one of them")
-        files[path], content = text, text.encode()
-        entries.append(FileFacts(path=path, measured_as=measured_as, bytes=len(content), sha256=digest_of(content)))
+        files[path] = each
+        entries.append(_entry(path, measured_as, each))
     notes = head.notes
     if head.described_by == "text":
         notes = (*notes, "the description is the text's own first words; --description says when agents should use it")
     return _with_origin(SkillFolder(name=name, files=files, notes=notes), facts, tuple(entries), head)
+
+
+def _entry(path: str, measured_as: str, file: FileContent) -> FileFacts:
+    return FileFacts(
+        path=path,
+        measured_as=measured_as,
+        bytes=len(file.content),
+        sha256=digest_of(file.content),
+        executable=file.executable,
+    )
 
 
 def _with_origin(folder: SkillFolder, facts: Facts, entries: tuple[FileFacts, ...], head: Head) -> SkillFolder:
@@ -81,7 +91,7 @@ def _with_origin(folder: SkillFolder, facts: Facts, entries: tuple[FileFacts, ..
         ),
         hashed=HASHED,
     )
-    return evolve(folder, files={**folder.files, FILE: provenance_text(document)})
+    return evolve(folder, files={**folder.files, FILE: FileContent(provenance_text(document).encode())})
 
 
 def skill_folders(skill: SkillTree, facts: Facts) -> tuple[SkillFolder, ...]:
@@ -90,15 +100,10 @@ def skill_folders(skill: SkillTree, facts: Facts) -> tuple[SkillFolder, ...]:
 
 
 def _one_of(skill: SkillTree, name: str, facts: Facts) -> SkillFolder:
-    measured = files_of(skill, name)
-    files = {path.partition("/")[2]: text for path, text in measured.items()}
-    head = completed(files[SKILL_FILE], name, None)
-    entries = tuple(
-        FileFacts(
-            path=path.partition("/")[2], measured_as=path, bytes=len(text.encode()), sha256=digest_of(text.encode())
-        )
-        for path, text in measured.items()
-    )
+    measured = {path: each for path, each in skill.contents.items() if skill_of(path) == name}
+    files = {path.partition("/")[2]: each for path, each in measured.items()}
+    head = completed(skill.files[main_file(name)], name, None)
+    entries = tuple(_entry(path.partition("/")[2], path, each) for path, each in measured.items())
     return _with_origin(SkillFolder(name=name, files=files, notes=head.notes), facts, entries, head)
 
 

@@ -25,6 +25,8 @@ from skillopt_es.config.places import refuse_packaged
 from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
 from skillopt_es.deploy.receipt import Receipt, changed_since, read_receipt, receipt_text
 from skillopt_es.errors import OutputRefused
+from skillopt_es.events.plain import set_executable
+from skillopt_es.events.values import FileContent
 
 try:
     import fcntl
@@ -96,13 +98,14 @@ class _Shelf:
         """What was there before the skill was installed."""
         return self.folder / "backup"
 
-    def write(self, receipt: Receipt, files: Mapping[str, str]) -> None:
+    def write(self, receipt: Receipt, files: Mapping[str, FileContent]) -> None:
         """Makes a whole draft."""
-        for path, text in {**files, RECEIPT: receipt_text(receipt)}.items():
+        for path, each in {**files, RECEIPT: FileContent(receipt_text(receipt).encode())}.items():
             target = self.scratch / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
-                file.write(text.encode())
+                file.write(each.content)
+                set_executable(target, each.executable)
                 file.flush()
                 # Before the rename: what is called `new` is whole, also after a power cut.
                 os.fsync(file.fileno())
@@ -146,7 +149,7 @@ class _Shelf:
         return None
 
 
-def install(skills: Path, receipt: Receipt, files: Mapping[str, str], *, force: bool) -> Installed:
+def install(skills: Path, receipt: Receipt, files: Mapping[str, FileContent], *, force: bool) -> Installed:
     """Puts a skill into a folder of skills; refuses to take the place of what is not ours, or was changed."""
     if skills.is_symlink() and not skills.exists():
         raise OutputRefused(f"{skills} is a link that leads nowhere", hint="fix the link, or remove it")

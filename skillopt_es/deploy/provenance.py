@@ -27,7 +27,8 @@ HASHED = (
     "`facts.skill.files` has the SHA-256 of each measured file, by its measured path (`folder.files[].measured_as`). "
     "`facts.lines` says which event wrote which lines, counted in the measured file; in SKILL.md they stand "
     "`folder.frontmatter.moves_lines` lower. "
-    "`facts.skill.hash` is the SHA-256 of the lines `<sha256> <path>\\n` of all measured files, sorted by path. "
+    "`facts.skill.hash` is the SHA-256 of the lines `<sha256> <path>\\n` of all measured files, sorted by path, and of "
+    "a line `executable <path>\\n` for each of `facts.skill.executable`, sorted too. "
     "`skillopt-es verify --export FOLDER` does all of this."
 )
 
@@ -40,6 +41,7 @@ class FileFacts:
     measured_as: str
     bytes: int
     sha256: str
+    executable: bool = False
 
 
 @frozen(kw_only=True)

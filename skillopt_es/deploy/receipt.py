@@ -12,7 +12,7 @@ from attrs import asdict, frozen
 from skillopt_es.deploy.facts import Facts
 from skillopt_es.deploy.folder import RECEIPT
 from skillopt_es.events.strict import MISFITS, strict_converter
-from skillopt_es.events.values import digest_of
+from skillopt_es.events.values import FileContent, digest_of
 
 _converter = strict_converter(detailed=False)
 
@@ -31,7 +31,7 @@ class Receipt:
     files: Mapping[str, str]
 
 
-def receipt_of(name: str, facts: Facts, files: Mapping[str, str]) -> Receipt:
+def receipt_of(name: str, facts: Facts, files: Mapping[str, FileContent]) -> Receipt:
     """The receipt for these files of a skill; whether something was there before is not known yet."""
     return Receipt(
         name=name,
@@ -39,7 +39,7 @@ def receipt_of(name: str, facts: Facts, files: Mapping[str, str]) -> Receipt:
         skill=facts.skill.hash,
         seq=facts.log.seq,
         backup=False,
-        files={path: digest_of(text.encode()) for path, text in sorted(files.items())},
+        files={path: digest_of(each.content) for path, each in sorted(files.items())},
     )
 
 

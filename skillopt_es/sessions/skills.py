@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import stat
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import ChatModel, Environment, opens_skills, provided
 from skillopt_es.skill.folders import (
     EMPTY,
+    MOST_ASSET,
+    MOST_ASSETS,
     MOST_FILE,
     MOST_FILES,
     MOST_SKILLS,
@@ -112,18 +116,30 @@ def _folder(path: Path) -> tuple[SkillTree, tuple[str, ...]]:
     main = SKILL_FILE if (path / SKILL_FILE).is_file() else ""
     notes: list[str] = []
     files: dict[str, str] = {}
+    assets: dict[str, str] = {}
+    executable: list[str] = []
     for file in _files(path):
         name = file.relative_to(path).as_posix()
-        if not main and "/" not in name:
-            notes.append(f"{name} belongs to no skill, and was left out")
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if hidden or (not main and "/" not in name):
+            notes.append(f"{name} {'is hidden' if hidden else 'belongs to no skill'}, and was left out")
             continue
-        if file.stat().st_size > _MOST_BYTES:
-            raise DataError(f"{file}: a file of a skill has {MOST_FILE:,} characters at most", hint="make it shorter")
-        text, unmarked = _unmarked(_text(file), name)
-        files[name], ended = _plain(text, name)
-        notes += (*unmarked, *ended)
-        _check_number(path, files, main)
-    tree = SkillTree(files=files, main=main)
+        content = _content(file)
+        text = _text_of(content)
+        if text is None and file.name != SKILL_FILE:
+            _check_asset(file, content, assets)
+            assets[name] = b64encode(content).decode()
+        elif text is None or len(content) > _MOST_BYTES:
+            what = "not text" if text is None else f"a text of a skill has {MOST_FILE:,} characters at most"
+            raise DataError(f"{file}: {what}", hint="write it as UTF-8" if text is None else "make it shorter")
+        else:
+            plain, unmarked = _unmarked(text, name)
+            files[name], ended = _plain(plain, name)
+            notes += (*unmarked, *ended)
+        if file.stat().st_mode & stat.S_IXUSR:
+            executable.append(name)
+        _check_number(path, {**files, **assets}, main)
+    tree = SkillTree(files=files, main=main, assets=assets, executable=tuple(executable))
     problem = "" if main else problem_of(tree)
     if problem:
         raise DataError(f"{path}: {problem}", hint="agents could not load it; fix the skill")
@@ -188,16 +204,31 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield file
 
 
-def _text(file: Path) -> str:
+def _content(file: Path) -> bytes:
     try:
-        text = file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise DataError(f"{file}: not text, and a skill holds nothing else", hint="take it out") from None
+        if file.stat().st_size > MOST_ASSET:
+            raise DataError(f"{file}: a file of a skill has {MOST_ASSET:,} bytes at most", hint="make it smaller")
+        return file.read_bytes()
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror}") from None
-    if "\x00" in text:
-        raise DataError(f"{file}: not text, and a skill holds nothing else", hint="take it out")
-    return text
+
+
+def _text_of(content: bytes) -> str | None:
+    """The text of a file; None for one that is not text."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if "\x00" in text else text
+
+
+def _check_asset(file: Path, content: bytes, others: dict[str, str]) -> None:
+    """Raises DataError where the files that are not text would be too large together: a log holds them."""
+    if len(content) + sum(len(text) * 3 // 4 for text in others.values()) > MOST_ASSETS:
+        raise DataError(
+            f"{file}: the files of a skill that are not text have {MOST_ASSETS:,} bytes at most together",
+            hint="take some out, or make them smaller",
+        )
 
 
 _MARK = "\ufeff"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.skill.folders import SKILL_FILE, files_of, head_problem, leads_out, main_file, skill_of
@@ -28,12 +28,18 @@ class Written:
 
 @frozen(kw_only=True)
 class Done:
-    """What a change makes of a tree: files that are written anew, files that are gone, and what is said of it."""
+    """
+    What a change makes of a tree: files that are written anew, files that are gone, and what is said of it.
+
+    `paths` says where files went, and `skills` whose place another skill took: what is no text goes along.
+    """
 
     status: str
     note: str = ""
     written: Mapping[str, Written] = field(factory=dict)
     gone: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(factory=dict)
+    skills: Mapping[str, str] = field(factory=dict)
 
     @property
     def applied(self) -> bool:
@@ -43,7 +49,31 @@ class Done:
     def tree(self, before: SkillTree) -> SkillTree:
         """The tree after it."""
         kept = {path: text for path, text in before.files.items() if path not in self.gone}
-        return SkillTree(files={**kept, **{path: each.text for path, each in self.written.items()}}, main=before.main)
+        files = {**kept, **{path: each.text for path, each in self.written.items()}}
+        moved = {path: path for path in before.files} | dict(self.paths)
+        assets: dict[str, str] = {}
+        for path, content in sorted(before.assets.items()):
+            place = self._place(path, before, files, {**before.assets, **assets, **files}, content)
+            if place:
+                assets[place], moved[path] = content, place
+        executable = {moved[path] for path in before.executable if path in moved} & (files.keys() | assets.keys())
+        return evolve(before, files=files, assets=assets, executable=tuple(sorted(executable)))
+
+    def _place(
+        self, path: str, before: SkillTree, files: Mapping[str, str], there: Mapping[str, str], content: str
+    ) -> str:
+        """Where a file that is not text lies now; empty where its skill is gone."""
+        skill, _, name = path.partition("/")
+        if not before.is_folder or main_file(skill) in files:
+            return path
+        new = self.skills.get(skill)
+        if new is None:
+            return ""
+        place = f"{new}/{name}"
+        if there.get(place, content) == content:
+            return place
+        folder, slash, file = name.rpartition("/")
+        return f"{new}/{folder}{slash}{skill}-{file}"
 
 
 def changed(tree: SkillTree, edit: Edit) -> Done:
@@ -102,7 +132,8 @@ def _rename(tree: SkillTree, edit: Edit) -> Done:
         return missing
     moved = {f"{new}{path[len(old) :]}": Written(text=text, sources=(path,)) for path, text in _files(tree, old)}
     moved[main_file(new)] = Written(text=with_head(tree.files[main_file(old)], name=new), sources=(main_file(old),))
-    return Done(status="applied_rename", written=moved, gone=tuple(path for path, _ in _files(tree, old)))
+    paths = {path: f"{new}{path[len(old) :]}" for path, _ in _files(tree, old)}
+    return Done(status="applied_rename", written=moved, gone=tuple(paths), paths=paths, skills={old: new})
 
 
 def _merge(tree: SkillTree, edit: Edit) -> Done:
@@ -118,11 +149,13 @@ def _merge(tree: SkillTree, edit: Edit) -> Done:
         return Done(status="skipped_format", note=problem)
     mains = tuple(main_file(each) for each in sources)
     text, others, moved = f"{edit.content.strip()}\n", dict[str, Written](), list[str]()
+    paths = dict[str, str]()
     for each in dict.fromkeys(sources):
         names = _names_in(each, _carried(tree, each), others)
         renamed = {old: name for old, name in names.items() if old != name}
         for old, name in names.items():
             path = f"{each}/{old}"
+            paths[path] = f"{new}/{name}"
             sources_of = others[name].sources if name in others else ()
             others[name] = Written(text=_relinked(tree.files[path], old, renamed), sources=(*sources_of, path))
         text = _relinked_lines(text, tree, each, mains, renamed)
@@ -130,7 +163,14 @@ def _merge(tree: SkillTree, edit: Edit) -> Done:
     written = {f"{new}/{name}": each for name, each in others.items()}
     written[main_file(new)] = Written(text=text, sources=mains)
     gone = tuple(path for each in dict.fromkeys(sources) for path, _ in _files(tree, each) if path not in written)
-    return Done(status="applied_merge", note="; ".join(moved), written=written, gone=gone)
+    return Done(
+        status="applied_merge",
+        note="; ".join(moved),
+        written=written,
+        gone=gone,
+        paths=paths,
+        skills=dict.fromkeys(sources, new),
+    )
 
 
 def _carried(tree: SkillTree, skill: str) -> dict[str, str]:

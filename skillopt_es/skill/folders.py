@@ -18,6 +18,8 @@ SKILL_FILE = "SKILL.md"
 MOST_SKILLS = 100
 MOST_FILE = 100_000
 MOST_FILES = 64
+MOST_ASSET = 2_000_000
+MOST_ASSETS = 10_000_000
 
 EMPTY = SkillTree(files={}, main="")
 """The folder that has no skill yet."""
@@ -127,6 +129,9 @@ def problem_in(tree: SkillTree, skills: tuple[str, ...]) -> str:
         problem = path_problem(path) or _size_problem(path, tree.files[path])
         if problem:
             return problem
+    for path in sorted(tree.assets):
+        if skill_of(path) not in there:
+            return f"{skill_of(path)} has no {SKILL_FILE}"
     return next((found for skill in there if skill in skills and (found := _skill_problem(tree, skill))), "")
 
 

@@ -9,7 +9,8 @@ import pytest
 from skillopt_es.deploy.adopt import Adoption, adopt, take_back
 from skillopt_es.deploy.install import STORE
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.values import digest_of
+from skillopt_es.events.plain import is_executable
+from skillopt_es.events.values import FileContent, digest_of
 
 FIRST = {"SKILL.md": "old\n"}
 BEST = {"SKILL.md": "new\n", "references/a.md": "more\n"}
@@ -24,7 +25,12 @@ def adoption(files: dict[str, str]) -> Adoption:
 
 def put(folder: Path, files: dict[str, str] = BEST, first: dict[str, str] = FIRST) -> bool:
     """Adopts the files."""
-    return adopt(folder, "SKILL.md", adoption(files), files, first=first)
+    return adopt(folder, "SKILL.md", adoption(files), contents(files), first=contents(first))
+
+
+def contents(files: dict[str, str], *executable: str) -> dict[str, FileContent]:
+    """Texts as files."""
+    return {path: FileContent(text.encode(), path in executable) for path, text in files.items()}
 
 
 def test_in_and_out_again(tmp_path: Path) -> None:
@@ -106,7 +112,7 @@ def test_what_somebody_has_changed_is_not_taken_away_either(tmp_path: Path) -> N
     write(tmp_path, {**FOLDER, "days/SKILL.md": "mine\n"})
     with pytest.raises(OutputRefused, match=r"days/SKILL\.md is not what the run began with"):
         put(tmp_path, MERGED, first=FOLDER)
-    adopt(tmp_path, "SKILL.md", adoption(MERGED), MERGED, first=FOLDER, force=True)
+    adopt(tmp_path, "SKILL.md", adoption(MERGED), contents(MERGED), first=contents(FOLDER), force=True)
     take_back(tmp_path, "SKILL.md")
     assert (tmp_path / "days/SKILL.md").read_text() == "mine\n"
 
@@ -127,3 +133,24 @@ def test_an_adoption_that_died_half_way_is_finished(tmp_path: Path) -> None:
     write(tmp_path, MERGED)  # written, and then the process died
     assert put(tmp_path, MERGED, first=FOLDER)
     assert seen(tmp_path) == {"dates": "", **MERGED}
+
+
+def test_a_script_may_be_run_after_an_adoption_and_after_it_is_taken_back(tmp_path: Path) -> None:
+    """A file that differs in that alone is written; what is not text is written as it is."""
+    script, picture = {"run.sh": "#!/bin/sh\n"}, {"logo.png": FileContent(b"\x89PNG\xff")}
+    write(tmp_path, script)
+    runs = {**contents(script, "run.sh"), **picture}
+    after = Adoption(
+        run="r", skill="s", before={}, after={path: digest_of(each.content) for path, each in runs.items()}
+    )
+    assert adopt(tmp_path, "SKILL.md", after, runs, first=contents(script))
+    assert is_executable(tmp_path / "run.sh")
+    assert (tmp_path / "logo.png").read_bytes() == b"\x89PNG\xff"
+    assert not adopt(tmp_path, "SKILL.md", after, runs, first=contents(script))
+    take_back(tmp_path, "SKILL.md")
+    assert not is_executable(tmp_path / "run.sh")
+    (tmp_path / "run.sh").chmod(0o755)
+    plain = contents(script)
+    assert adopt(tmp_path, "SKILL.md", adoption(script), plain, first=plain)
+    take_back(tmp_path, "SKILL.md")
+    assert is_executable(tmp_path / "run.sh")

@@ -19,7 +19,7 @@ from skillopt_es.deploy.install import STORE, install, uninstall
 from skillopt_es.deploy.places import skills_folder
 from skillopt_es.deploy.receipt import Receipt
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.values import digest_of
+from skillopt_es.events.values import FileContent, digest_of
 
 Tree = dict[str, str]
 
@@ -36,7 +36,8 @@ NEWER = {"SKILL.md": "newer"}
 
 def put(skills: Path, files: Mapping[str, str] = OURS, *, force: bool = False) -> installing.Installed:
     """Installs a skill called `desk`."""
-    return install(skills, receipt(files), files, force=force)
+    contents = {path: FileContent(text.encode()) for path, text in files.items()}
+    return install(skills, receipt(files), contents, force=force)
 
 
 def seen(folder: Path) -> Tree:

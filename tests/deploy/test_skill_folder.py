@@ -141,9 +141,9 @@ def test_an_imported_run_is_vouched_for(tmp_path: Path) -> None:
 
 def written(files: Any, folder: Path) -> Path:
     """The files on disk."""
-    for path, text in files.items():
+    for path, each in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+        (folder / path).write_bytes(each.content)
     return folder
 
 
@@ -231,6 +231,7 @@ def _first(path: str, value: object) -> Callable[[Path], None]:
 LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "changed": (_append, "SKILL.md was changed after it was exported"),
     "missing": (lambda folder: (folder / "SKILL.md").unlink(), "SKILL.md is missing"),
+    "mode": (lambda folder: (folder / "SKILL.md").chmod(0o755), "SKILL.md can be run, unlike when it was exported"),
     "more": (lambda folder: (folder / "extra.sh").write_text("x"), "extra.sh was not exported"),
     "a link": (
         lambda folder: ((folder / "SKILL.md").unlink(), (folder / "SKILL.md").symlink_to("/etc/hostname")),  # type: ignore[dict-item,return-value,func-returns-value]

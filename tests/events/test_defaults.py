@@ -137,7 +137,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "preferred": None,
     },
     "Score": {"unmeasured": 0},
-    "SkillTree": {"main": "SKILL.md"},
+    "SkillTree": {"main": "SKILL.md", "assets": attrs.Factory(dict), "executable": ()},
     "Edit": {
         "content": "",
         "target": "",

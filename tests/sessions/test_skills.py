@@ -11,10 +11,12 @@ from support.scripted import config
 from support.skills import skill
 
 import skillopt_es as so
+from skillopt_es.cli.files import write_skill
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import SkillTree
+from skillopt_es.events.plain import is_executable
+from skillopt_es.events.values import FileContent, SkillTree
 from skillopt_es.ports import AgentStep, ToolCall
 from skillopt_es.sessions.checks import check_skill
 from skillopt_es.sessions.skills import first_skill, load_skill
@@ -88,12 +90,48 @@ def test_one_skill_and_several_are_not_taken_for_each_other(tmp_path: Path) -> N
     assert first_skill(config(tmp_path), folder=True)[0] == SkillTree({}, main="")
 
 
+def test_files_that_are_not_text_are_carried_as_they_are_and_scripts_may_be_run(tmp_path: Path) -> None:
+    """Neither is shown to an optimizer; what is hidden is left out, for it may hold a key."""
+    root = written(tmp_path, money=skill("money"))
+    for name, content in {
+        "logo.png": b"\x89PNG\xff",
+        "zero.txt": b"a\x00b",
+        "run.sh": b"#!/bin/sh\n",
+        ".env": b"KEY=sk-1",
+    }.items():
+        (root / "money" / name).write_bytes(content)
+    (root / "money" / "run.sh").chmod(0o700)
+    tree, notes = loaded(tmp_path)
+    assert sorted(tree.files) == ["money/SKILL.md", "money/run.sh"]
+    assert (sorted(tree.assets), tree.executable) == (["money/logo.png", "money/zero.txt"], ("money/run.sh",))
+    assert tree.contents["money/logo.png"] == FileContent(b"\x89PNG\xff")
+    assert notes == ("money/.env is hidden, and was left out",)
+    assert "sk-1" not in str(tree)
+    paths = write_skill(tmp_path / "out", tree)
+    assert {path.name: path.read_bytes() for path in paths} == {
+        each.name: each.read_bytes() for each in (root / "money").iterdir() if each.name != ".env"
+    }
+    assert [path.name for path in paths if is_executable(path)] == ["run.sh"]
+    (root / "money" / "run.sh").chmod(0o600)
+    assert loaded(tmp_path)[0].hash != tree.hash
+
+
+def test_what_is_not_text_is_bounded_together(tmp_path: Path) -> None:
+    """A log holds it."""
+    root = written(tmp_path, money=skill("money"))
+    for number in range(6):
+        (root / "money" / f"{number}.bin").write_bytes(b"\xff" * 1_900_000)
+    with pytest.raises(DataError, match="10,000,000 bytes at most together"):
+        loaded(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
         ("money/SKILL.md", b"- no frontmatter", "money/SKILL.md has no frontmatter"),
-        ("money/picture.png", b"\x89PNG\xff", "not text, and a skill holds nothing else"),
-        ("money/zero.txt", b"a\x00b", "not text, and a skill holds nothing else"),
+        ("money/SKILL.md", b"\x89PNG\xff", "SKILL.md: not text"),
+        ("money/large.png", b"\xff" * 2_000_001, "has 2,000,000 bytes at most"),
+        ("price/logo.png", b"\xff", "price has no SKILL.md"),
         ("money/long.md", b"x" * 400_001, "has 100,000 characters at most"),
         ("Money/SKILL.md", skill("Money").encode(), "'Money' is not a name for a skill"),
         ("price/SKILL.md", skill("money").encode(), "says that its name is 'money', and its folder is called price"),

@@ -93,6 +93,29 @@ def test_a_merge_into_one_of_its_skills_takes_no_name_that_is_there() -> None:
     assert others == {"money/a.md": "1\n", "money/prices-a.md": "2\n", "money/prices-2-a.md": "3\n"}
 
 
+def test_what_is_no_text_goes_where_its_skill_goes() -> None:
+    """Renamed, merged (after its skill where that name is taken) and retired; a script may be run still."""
+    scripts = {"money/run.sh": "1\n", "prices/run.sh": "2\n"}
+    tree = SkillTree(
+        files={**TREE.files, **scripts},
+        main="",
+        assets={"money/a.png": "QQ==", "prices/a.png": "Qg==", "prices/b.png": "Qw=="},
+        executable=("money/run.sh", "prices/b.png", "prices/run.sh"),
+    )
+    renamed, _ = after(edit("rename", "costs", target="prices"), tree=tree)
+    assert dict(renamed.assets) == {"money/a.png": "QQ==", "costs/a.png": "Qg==", "costs/b.png": "Qw=="}
+    assert renamed.executable == ("costs/b.png", "costs/run.sh", "money/run.sh")
+    merged, _ = after(edit("merge", "money", skill("money", "Both.", "- both"), "money prices"), tree=tree)
+    assert dict(merged.assets) == {"money/a.png": "QQ==", "money/prices-a.png": "Qg==", "money/b.png": "Qw=="}
+    assert merged.executable == ("money/b.png", "money/prices-run.sh", "money/run.sh")
+    new, _ = after(edit("merge", "amounts", skill("amounts", "Both.", "- both"), "money prices"), tree=tree)
+    assert dict(new.assets) == {"amounts/a.png": "QQ==", "amounts/prices-a.png": "Qg==", "amounts/b.png": "Qw=="}
+    retired, _ = after(edit("retire", "prices"), tree=tree)
+    assert (dict(retired.assets), retired.executable) == ({"money/a.png": "QQ=="}, ("money/run.sh",))
+    described, _ = after(edit("describe", "money", "Sums of money."), tree=tree)
+    assert (described.assets, described.executable) == (tree.assets, tree.executable)
+
+
 def test_the_parts_of_a_change_come_together_or_not_at_all() -> None:
     """A split whose second part has a taken name leaves the skill as it is; another change is not touched by that."""
     parts = [
