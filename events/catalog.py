@@ -19,6 +19,7 @@ from skillopt_es.events.values import (
     Batch,
     Bets,
     CallRef,
+    ConfigFile,
     Credit,
     Draft,
     Edit,
@@ -66,7 +67,7 @@ class RunStarted(Event):
     `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts; `learned` is there in
     a run that continues another one. `worked` is how an accepted answer looks as a right reply, with `{answer}` in it,
     where training items may be shown as examples in the skill; `twins` are those of them that ask what an item of
-    validation or test asks.
+    validation or test asks. `config_file` is there where a file of the user's own was read.
     """
 
     VERSION = 2
@@ -85,6 +86,7 @@ class RunStarted(Event):
     learned: Learned | None = None
     worked: str = ""
     twins: tuple[str, ...] = ()
+    config_file: ConfigFile | None = None
 
 
 @frozen(kw_only=True)

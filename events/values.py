@@ -522,6 +522,15 @@ class ImportedUsage:
 
 
 @frozen
+class ConfigFile:
+    """The file that a run's config was read from: its name, its digest, and the keys `given` by --set."""
+
+    name: str
+    digest: str
+    given: tuple[str, ...] = ()
+
+
+@frozen
 class Setting:
     """One config key and its value."""
 

@@ -30,8 +30,8 @@ from skillopt_es.config.values import nearest
 from skillopt_es.config.variables import ALL
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
 from skillopt_es.errors import ConfigError, first_of
-from skillopt_es.events.plain import real_path
-from skillopt_es.events.values import Json, Role
+from skillopt_es.events.plain import read_plain, real_path
+from skillopt_es.events.values import ConfigFile, Json, Role, digest_of
 
 _DEMO = "demo"
 _NO_VARIABLES: Mapping[str, str] = {}
@@ -50,7 +50,31 @@ def load_config(
     Raises ConfigError where a role that it `asks` has no model.
     """
     file = demo_config() if path is None else path
-    return _loaded(_chain(file, ()), real_path(file).parent, overrides, environ, asks)
+    chain, folder = _chain(file, ()), real_path(file).parent
+    config = _loaded(chain, folder, overrides, environ, asks)
+    if is_packaged(str(real_path(file))):
+        return config
+    given = tuple(sorted(key for key, source in config.sources.items() if source == ASKED))
+    return evolve(config, file=ConfigFile(real_path(file).name, digest_of(read_plain(file, follow=True)), given))
+
+
+def changed_since(config: RunConfig, file: ConfigFile) -> tuple[str, ...] | None:
+    """
+    The keys that a run's config file gives otherwise by now; None where the file is as it was, or is gone.
+
+    Raises ConfigError where it cannot be read any more.
+    """
+    path = Path(config.folder, file.name)
+    if not path.is_file() or digest_of(read_plain(path, follow=True)) == file.digest:
+        return None
+    now = load_config(path).resolved
+    return tuple(
+        f"{section}.{name}"
+        for section, values in now.items()
+        if isinstance(values, dict)
+        for name, value in values.items()
+        if f"{section}.{name}" not in file.given and value != cast(Tree, config.resolved.get(section, {})).get(name)
+    )
 
 
 def config_of(

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from skillopt_es.config.places import is_packaged, place_in_words
 from skillopt_es.events.plain import real_path
-from skillopt_es.events.values import AppendixOrder, GateMetric, GateNoise, GateRule, Json, Role, Trust
+from skillopt_es.events.values import AppendixOrder, ConfigFile, GateMetric, GateNoise, GateRule, Json, Role, Trust
 from skillopt_es.ports import RoleSettings
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
@@ -384,6 +384,7 @@ class RunConfig:
     notes: tuple[str, ...] = field(default=(), eq=False)
     sources: Mapping[str, str] = field(factory=dict, eq=False)
     released_size: bool = field(default=False, eq=False)
+    file: ConfigFile | None = field(default=None, eq=False)
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""

@@ -17,6 +17,7 @@ from attrs import evolve, frozen
 from skillopt_es.config import RunConfig, resume_overrides
 from skillopt_es.config.dotenv import dotenv_notes
 from skillopt_es.config.draft import DEFAULTS
+from skillopt_es.config.layers import changed_since
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
@@ -121,6 +122,8 @@ async def resume(folder: Path, session: Session) -> AnyState:
                 )
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
+        for note in _file_notes(run, folder):
+            session.note(note)
         for note in dotenv_notes(run.config, os.environ):
             session.note(note)
         async with open_data(run.config, session.world) as data:
@@ -134,6 +137,25 @@ async def resume(folder: Path, session: Session) -> AnyState:
                     accepted_loss=writer.lost,
                 )
                 return await _train(writer, _stage(run, state, head, resumed, session), world, session)
+
+
+def _file_notes(run: RunData, folder: Path) -> Iterator[str]:
+    """That the config's file has changed since the run began: it is not read again."""
+    file = run.started.config_file
+    if file is None:
+        return
+    try:
+        keys = changed_since(run.config, file)
+    except SkillOptError as error:
+        yield f"{file.name} cannot be read any more; the run goes by what it has recorded ({error})"
+        return
+    if keys:
+        said = f"{', '.join(keys[:5])}{f' and {len(keys) - 5} more' if len(keys) > 5 else ''}"
+        fork = f"skillopt-es fork {folder.name} --set KEY=VALUE{dir_option(folder.parent)}"
+        yield (
+            f"{file.name} has changed since the run began, and is not used here: {said}. "
+            f"`{fork}` continues with another value, `resume --set` with another limit"
+        )
 
 
 def _as_option(setting: str) -> str:
@@ -233,6 +255,7 @@ def run_started(
         program=program.name,
         prompts=LATEST,
         learned=None if before is None else before.learned,
+        config_file=config.file,
     )
 
 

@@ -88,7 +88,7 @@ def test_the_examples_of_the_documentation_pass_once_what_is_missing_is_recorded
     said = [line for line in lacking.outlines if line.startswith("my-run.cassette has no call at eval/val/item/")]
     assert len(said) == 1
     assert "`pytest --skillopt-record` ask the models and add the answers" in said[0]
-    assert not [line for line in lacking.outlines if "Traceback" in line or ".py:" in line and "skillopt_es/" in line]
+    assert not [line for line in lacking.outlines if "Traceback" in line or (".py:" in line and "skillopt_es/" in line)]
     assert len(server.requests) == before
     recording = pytester.runpytest_inprocess("--skillopt-record", *quiet)
     recording.assert_outcomes(passed=2)

@@ -75,3 +75,22 @@ def test_a_moment_may_be_in_quotes_and_a_bare_number_is_none(command: str, flag:
     refused = cli(command, demo_run, flag, "4")
     assert refused.code == 2
     assert f"{flag} 4 is a number of what? Write {flag} step 4, epoch 4 or seq 4" in refused.err
+
+
+def test_a_config_that_has_changed_is_not_used_by_resume_which_says_so(cli: Cli, project: Path) -> None:
+    """With the keys; what was set beside the file is no change of it, and a file as it was says nothing."""
+    config = project / "config.yaml"
+    few = ("--set", "train.seed=3", "--max-calls", "60")
+    assert cli("run", "config.yaml", "--quiet", "--name", "b", *few).code == 3
+    assert "has changed" not in cli("resume", "b", "--max-calls", "70").err
+    config.write_text(
+        "_base_: demo.yaml\ntrain: {num_epochs: 1, batch_size: 12}\nevaluation: {gate_metric: soft}\n", encoding="utf-8"
+    )
+    done = cli("resume", "b", "--max-calls", "80")
+    assert done.code == 3
+    assert "config.yaml has changed since the run began, and is not used here: evaluation.gate_metric." in done.err
+    assert "`skillopt-es fork b --set KEY=VALUE`" in done.err
+    config.write_text("_base_: [\n", encoding="utf-8")
+    assert "config.yaml cannot be read any more" in cli("resume", "b", "--max-calls", "90").err
+    config.unlink()
+    assert "config.yaml" not in cli("resume", "b", "--max-calls", "100").err

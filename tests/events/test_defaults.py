@@ -32,6 +32,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "learned": None,
         "worked": "",
         "twins": (),
+        "config_file": None,
     },
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
     "RunForked": {"overrides": ()},
