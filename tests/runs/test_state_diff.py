@@ -28,8 +28,10 @@ def test_skills_differ_file_by_file() -> None:
 
 def test_a_skill_that_is_not_there_is_empty(demo_run: Path) -> None:
     """Its hash and value are nothing."""
-    best = read_state(demo_run).best
-    found = standing_diff("best", None, best, {})
+    state = read_state(demo_run)
+    best = state.best
+    found = standing_diff("best", None, best, state)
     assert best is not None
     assert (found.skills[0].before, found.skills[0].after) == ("", best.skill.hash)
     assert (found.scores[0].before, found.scores[0].after) == (None, best.value)
+    assert (found.scores[0].metrics, found.scores[0].items) == (("hard", "hard"), (None, 40))
