@@ -52,6 +52,17 @@ def test_every_flag_is_translated_or_refused_with_a_reason(flag: str, capsys: py
         assert last in (f"{key}=true", f"{key}='true'")
 
 
+NOT_SCORED = frozenset({"--out_root", *(flag for flag in FLAGS if flag.endswith("_api_key"))})
+
+
+@pytest.mark.parametrize("flag", sorted({*FLAGS} - NOT_SCORED - {"-"}))
+def test_every_flag_is_known_to_the_evaluation_too(flag: str) -> None:
+    """It scores with the configs of the training, whose flags all mean the same."""
+    words = eval_words([*CONFIG, "--skill", "s.md", flag, "1"])
+    assert words[0] == "eval"
+    assert not [word for word in words if word.startswith(flag)]
+
+
 @pytest.mark.parametrize(
     ("said", "ours"),
     [
