@@ -37,6 +37,9 @@ NO_PRICES = Prices()
 TOLD_COST = "told_cost"
 """The kind of the row among a call's tries that is none: what an agent says that it spent."""
 
+OWN_CALLS = "own_calls"
+"""The kind of the row among an attempt's tries that is none: the agent made calls of its own, which are counted."""
+
 
 @frozen
 class Tally:
@@ -114,7 +117,7 @@ def usage_of(
     """
     The usage of all these calls and sums; None is the key of what lies outside every step, epoch or evaluation.
 
-    A repeat is no call: nobody was asked.
+    A repeat is no call, for nobody was asked; nor is an agent's attempt whose own calls are counted.
     """
     finest = _Groups[tuple[str, str, str]]()  # each call is added once, and what these few come to seven times
     firsts: dict[tuple[str, str, str], int] = {}
@@ -124,7 +127,7 @@ def usage_of(
         finest.at(key).add_many(each, prices.by_role.get(each.role))
     for row in rows:
         call = row.call
-        if call.repeats:
+        if call.repeats or asks_itself(call):
             continue
         key = (call.stage, call.role, Place(call.slot).starts(DEEPEST))
         firsts[key] = min(row.n, firsts.get(key, row.n))
@@ -218,10 +221,15 @@ def told_cost(call: FinishedCall | Charge) -> Decimal | None:
     return next((Decimal(row["message"]) for row in rows if row["kind"] == TOLD_COST), None)
 
 
+def asks_itself(call: FinishedCall | Charge) -> bool:
+    """Whether this is an agent's attempt with calls of its own: what it took, these say."""
+    return OWN_CALLS in call.tries and any(row["kind"] == OWN_CALLS for row in json.loads(call.tries))
+
+
 def attempts_of(call: FinishedCall | Charge) -> tuple[list[TryTokens], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
-    rows = [row for row in rows if row["kind"] != TOLD_COST]
+    rows = [row for row in rows if row["kind"] not in (TOLD_COST, OWN_CALLS)]
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
     answered = answer if call.outcome == "answered" else None
     made = answered is not None and not call.repeats

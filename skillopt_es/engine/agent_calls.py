@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from attrs import define, evolve, field
 
@@ -19,9 +20,11 @@ class AgentCalls:
 
     An agent that was killed midway and begins anew asks the same things: by what was asked it finds the answers that it
     has had, in whatever order it asks. The second of two equal questions is another draw, and has a slot of its own.
+    `asks` is told each attempt that asks something.
     """
 
     calls: Calls
+    asks: Callable[[str], None] = lambda attempt: None
     _taken: dict[str, dict[str, set[int]]] = field(factory=dict)
     _had: dict[str, dict[str, ChatReply]] = field(factory=dict)
 
@@ -32,6 +35,7 @@ class AgentCalls:
         number = next(each for each in range(1, len(taken) + 2) if each not in taken)
         taken.add(number)
         slot, had = Place(request.slot).own_call(digest, number), self._had.setdefault(request.slot, {})
+        self.asks(slot.attempt or request.slot)
         if slot in had:
             return had[slot]
         try:

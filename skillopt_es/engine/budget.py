@@ -20,6 +20,7 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.config.sections import BudgetConfig
 from skillopt_es.engine.in_flight import Left
+from skillopt_es.events.places import Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage
@@ -49,6 +50,7 @@ class Amount:
 
 
 NOTHING = Amount()
+_ONE_CALL = Amount(calls=1)
 
 
 @frozen(kw_only=True)
@@ -233,6 +235,7 @@ class Purse:
         self._stopping = stopping
         self._note = note
         self._queue: deque[_Waiting] = deque()
+        self._attempts: set[str] = set()
 
     async def pay(
         self,
@@ -264,15 +267,31 @@ class Purse:
         self._ended(course, attempts_made(reply.tries, reply.usage, ""), len(reply.tries) + 1)
         return reply
 
-    async def counted(self, slot: str) -> bool:
-        """Counts a call that spends nothing itself; whether it may be made. Nobody waits for it to end."""
-        one = Amount(calls=1)
-        if not await self.enter(one, slot, again=False, ahead=False):
+    async def attempt_begins(self, slot: str) -> bool:
+        """
+        Sets a call aside for an agent's attempt; whether it may be made. Nobody waits for it to end.
+
+        Its first own call takes the place of that one: an attempt is itself a call only where it makes none.
+        """
+        if not await self.enter(_ONE_CALL, slot, again=False, ahead=False):
             return False
         self.leave()
-        self.ledger.settle(one, one)
-        self._serve()
+        self._attempts.add(slot)
         return True
+
+    def attempt_asks(self, slot: str) -> None:
+        """An attempt makes a call of its own, which is paid by itself and is the next to be let through."""
+        self._attempt_settles(slot, NOTHING)
+
+    def attempt_ends(self, slot: str) -> None:
+        """An attempt is over: it was a call if it has made none."""
+        self._attempt_settles(slot, _ONE_CALL)
+        self._serve()
+
+    def _attempt_settles(self, slot: str, came_to: Amount) -> None:
+        if slot in self._attempts:
+            self._attempts.discard(slot)
+            self.ledger.settle(_ONE_CALL, came_to)
 
     async def enter(self, more: Amount, slot: str, *, again: bool, ahead: bool) -> bool:
         """Whether so much more is set aside for a try: at once, or once others have settled; False: never."""
@@ -401,7 +420,9 @@ class _Course:
     async def _next(self, needed: Amount) -> bool:
         """Sets aside what is needed instead of what is held."""
         more = needed - self.held
-        if not await self._purse.enter(more, self._slot, again=self._tries > 0, ahead=self._ahead):
+        # An agent's own call comes before attempts that wait to begin, as a further try does.
+        first = self._tries > 0 or Place(self._slot).attempt is not None
+        if not await self._purse.enter(more, self._slot, again=first, ahead=self._ahead):
             self.refused = True
             return False
         self.held, self.on_its_way = needed, True

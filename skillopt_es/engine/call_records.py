@@ -15,7 +15,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import AgentStep, CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
-from skillopt_es.projections.usage import TOLD_COST
+from skillopt_es.projections.usage import OWN_CALLS, TOLD_COST
 
 
 @frozen
@@ -131,8 +131,12 @@ def unanswered_call(asked: Asked) -> FinishedCall:
     )
 
 
-def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool) -> FinishedCall:
-    """A call that was made and answered; `ahead` says that nobody wanted the answer yet."""
+def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool, asks_itself: bool = False) -> FinishedCall:
+    """
+    A call that was made and answered; `ahead` says that nobody wanted the answer yet.
+
+    `asks_itself`: it is an agent's attempt, which made calls of its own.
+    """
     return evolve(
         unanswered_call(asked),
         response=text_digest(recorded_answer(reply)),
@@ -145,7 +149,7 @@ def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool) -> FinishedCal
         cached_tokens=reply.usage.cached,
         reasoning_tokens=reply.usage.reasoning,
         latency_ms=reply.latency_ms,
-        tries=_tries(reply.tries, reply.cost),
+        tries=_tries(reply.tries, reply.cost, asks_itself=asks_itself),
         ahead=ahead,
     )
 
@@ -166,7 +170,7 @@ def repeating_call(asked: Asked, earlier: CallRow) -> FinishedCall:
     )
 
 
-def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool) -> FinishedCall:
+def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool, asks_itself: bool = False) -> FinishedCall:
     """A call that was made in vain."""
     return evolve(
         unanswered_call(asked),
@@ -175,16 +179,18 @@ def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool) -> FinishedCa
         error_message=failure.message,
         request_id=failure.request_id,
         latency_ms=failure.latency_ms,
-        tries=_tries(failure.tries),
+        tries=_tries(failure.tries, asks_itself=asks_itself),
         ahead=ahead,
     )
 
 
-def _tries(tries: Sequence[Try], cost: Decimal | None = None) -> str:
-    """The tries as they are recorded, and after them what an agent says that it spent."""
+def _tries(tries: Sequence[Try], cost: Decimal | None = None, *, asks_itself: bool = False) -> str:
+    """The tries as they are recorded, and after them what an agent says that it spent, and that it made calls."""
     rows = [_try(one) for one in tries]
     if cost is not None:
         rows.append({"kind": TOLD_COST, "status": None, "message": str(cost), "waited_ms": 0})
+    if asks_itself:
+        rows.append({"kind": OWN_CALLS, "status": None, "message": "", "waited_ms": 0})
     return json.dumps(rows, sort_keys=True, separators=(",", ":")) if rows else "[]"
 
 

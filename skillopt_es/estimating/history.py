@@ -30,6 +30,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.projections.usage import asks_itself
 from skillopt_es.runs.folders import run_folders
 from skillopt_es.runs.reading import whole_log
 from skillopt_es.sessions.accounts import minutes_of
@@ -155,7 +156,7 @@ def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun
     program = program_of(run.started)
     for row in Journal(log.reader).read():
         call = row.call
-        if call.repeats:
+        if call.repeats or asks_itself(call):
             continue
         of_kind = calls.setdefault(program.kind_of(call.slot, call.stage), Calls())
         of_kind.count += 1

@@ -54,7 +54,7 @@ from skillopt_es.events.values import Json, LostCall, Role
 from skillopt_es.ports import ChatModel, is_unbounded
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import AnyState
-from skillopt_es.projections.usage import UNTOLD, attempts_of, requests_sent
+from skillopt_es.projections.usage import UNTOLD, asks_itself, attempts_of, requests_sent
 from skillopt_es.runs.durations import durations, moments_of
 
 FILE = "in-flight.jsonl"
@@ -165,6 +165,8 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
     gone = [call for each in own if isinstance(each.event, RunResumed) for call in each.event.lost]
     amount, unreported = NOTHING, 0
     for row in journal.read(after=inherited):
+        if asks_itself(row.call):
+            continue
         attempts, tries = attempts_of(row.call)
         role = cast(Role, row.call.role)
         bound = Bound(input=0, output=0)

@@ -305,7 +305,7 @@ def _wired(
             upstream = {role: model.upstream}
             at_once = {role: stage.run.config.role(role).concurrency}
             own = _calls(writer, stage, upstream, at_once, session, bounds, evidence, observers)
-            model.route(AgentCalls(own))
+            model.route(AgentCalls(own, calls.agent_asks))
     rollouts = RolloutPorts(
         hands=open_hands(stage.run.config, world.data, executor, os.environ),
         items=world.data.items,

@@ -313,3 +313,29 @@ def test_a_budget_ends_in_the_middle_of_an_attempt(behind: Desk, models: Models)
     done = behind.run("resume", "one", "--max-tokens", "10000000", "--quiet")
     assert done.code == 0, done.err
     assert models.asked == undisturbed
+
+
+def test_each_model_call_counts_once(behind: Desk, models: Models) -> None:
+    """In `usage`, `status` and a budget: an attempt that asks through the gateway is itself no call."""
+    assert behind.run("run", "config.yaml", "--run", "one", "--quiet", "--set=env.workers=2").code == 0
+    used = behind.run("usage", "one", "--json").json
+    sent = len(models.server.requests)
+    assert (used["total"]["calls"], used["total"]["tries"]) == (sent, sent)
+    assert used["by_role"]["target"]["calls"] == models.asked.total()
+    assert "did not report" not in behind.run("usage", "one").out
+    models.server.requests.clear()
+    paused = behind.run("run", "config.yaml", "--run", "two", "--quiet", "--max-calls", "20", "--set=env.workers=4")
+    assert paused.code == 3, paused.err
+    assert len(models.server.requests) == 20
+    assert behind.run("resume", "two", "--quiet", "--max-calls", str(sent)).code == 0
+    assert len(models.server.requests) == sent
+
+
+def test_an_attempt_without_calls_of_its_own_is_one_call(behind: Desk, models: Models) -> None:
+    """Its budget of calls holds, too."""
+    code = "def answer(task): return task.task.split()[-1] if 'last word' in task.skill.text else 'none'"
+    (behind.folder / "my_agent.py").write_text(code)
+    paused = behind.run("run", "config.yaml", "--run", "one", "--quiet", "--max-calls", "7", "--set=env.workers=4")
+    assert paused.code == 3, paused.err
+    assert behind.run("usage", "one", "--json").json["total"]["calls"] == 7
+    assert not models.asked
