@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         train,
         train_on,
     )
-    from skillopt_es.door.run import Run, open_run
+    from skillopt_es.door.run import Run, compare, open_run
     from skillopt_es.door.work import Watch
     from skillopt_es.engine.programs import Program
     from skillopt_es.errors import (
@@ -80,7 +80,7 @@ _ROOMS = {
         "train",
         "train_on",
     ),
-    "door.run": ("Run", "open_run"),
+    "door.run": ("Run", "compare", "open_run"),
     "door.work": ("Watch",),
     "engine.programs": ("Program",),
     "errors": (
@@ -160,6 +160,7 @@ __all__ = [
     "aresume",
     "atrain",
     "atrain_on",
+    "compare",
     "estimate",
     "evaluate",
     "open_run",

@@ -11,8 +11,9 @@ from typing import cast
 from attrs import field, frozen
 
 from skillopt_es.audit.refused_again import earlier_refusals
-from skillopt_es.engine.programs import fold_log
+from skillopt_es.engine.programs import check_allowed, fold_log
 from skillopt_es.engine.tasks import recorded_run
+from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured
@@ -21,9 +22,27 @@ from skillopt_es.programs.skills.effects import standard_errors
 from skillopt_es.programs.skills.noticing import changes_of, draws_so_far
 from skillopt_es.programs.skills.state import Skills, SkillsState
 from skillopt_es.programs.skills.triggers import NONE, SHOULD, SHOULD_NOT
-from skillopt_es.projections.chains import Chain
+from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
+from skillopt_es.runs.lookup import not_in_run
 from skillopt_es.runs.reading import Reading
 from skillopt_es.skill.folders import skills_in
+
+ONE_RESULT = "`explain` says what one result of it is: its event's number, or --item ID"
+"""What to do with the log of an evaluation, which has no steps."""
+
+
+def chain_of(step: int, reading: Reading) -> Chain:
+    """A step's chain; raises NotInRun for a step that the run does not have, or has not reached."""
+    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=ONE_RESULT)
+    found = chains(reading.read(types=CHAIN_TYPES))
+    if step in found:
+        return found[step]
+    beyond = not_in_run(reading, "step", step, max(found, default=0))
+    if beyond is not None:
+        raise beyond
+    total, name = reading.started.total_steps, reading.run.name
+    far = f"step {max(found)} of {total} is the last that it has reached" if found else "no step has come so far"
+    raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
 
 
 @frozen(kw_only=True)

@@ -11,18 +11,15 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, two_words
 from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import print_page
-from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import fate_words
 
 if TYPE_CHECKING:
     from skillopt_es.audit.targets import EpochTarget, EventTarget, Named, StepTarget
-    from skillopt_es.projections.chains import Chain
     from skillopt_es.runs.reading import Reading
 
 _NAMED = ("step", "epoch", "event", "candidate")
-_ONE_RESULT = "`explain` says what one result of it is: its event's number, or --item ID"
 
 
 @click.command("explain")
@@ -81,28 +78,9 @@ def _parsed(words: Sequence[str], item: str | None) -> tuple[str | None, Named, 
     return (rest[0] if rest else None), named, words[-1]
 
 
-def chain_of(step: int, reading: Reading) -> Chain:
-    """A step's chain; raises NotInRun for a step that the run does not have, or has not reached."""
-    from skillopt_es.engine.programs import check_allowed
-    from skillopt_es.projections.chains import CHAIN_TYPES, chains
-
-    total, name = reading.started.total_steps, reading.run.name
-    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=_ONE_RESULT)
-    found = chains(reading.read(types=CHAIN_TYPES))
-    if step in found:
-        return found[step]
-    last = max(found, default=0)
-    if last != total and any(reading.read(types=("RunCompleted",))):
-        raise NotInRun(f"{name} has no step {step}: it ended after {f'step {last}' if last else 'none'}")
-    if not 1 <= step <= total:
-        raise NotInRun(f"{name} has no step {step}: it is a run of {counted(total, 'step')}")
-    far = f"step {max(found)} of {total} is the last that it has reached" if found else "no step has come so far"
-    raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
-
-
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.audit.comparisons import solved_in
-    from skillopt_es.audit.tried import tried_in
+    from skillopt_es.audit.tried import chain_of, tried_in
     from skillopt_es.cli.explain_pages import step_page, verdict_words
     from skillopt_es.engine.programs import planned_steps
     from skillopt_es.presenting.documents import step_json
@@ -130,19 +108,22 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
+    from skillopt_es.audit.tried import ONE_RESULT
     from skillopt_es.cli.explain_pages import epoch_page
     from skillopt_es.engine.programs import check_allowed
     from skillopt_es.presenting.documents import epoch_json
     from skillopt_es.projections.chains import END_TYPES, epoch_ends
+    from skillopt_es.runs.lookup import not_in_run
 
-    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=_ONE_RESULT)
+    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=ONE_RESULT)
     started, name = reading.started, reading.run.name
     total = started.total_steps // max(1, started.steps_per_epoch)
     found = epoch_ends(reading.read(types=END_TYPES))
     end = found.get(target.epoch)
-    if end is None and not 1 <= target.epoch <= total:
-        raise NotInRun(f"{name} has no epoch {target.epoch}: it is a run of {counted(total, 'epoch')}")
     if end is None:
+        beyond = not_in_run(reading, "epoch", target.epoch, max(found, default=0))
+        if beyond is not None:
+            raise beyond
         far = f"the last epoch with one is {max(found)} of {total}" if found else "no epoch has one"
         raise NotInRun(f"nothing is recorded of the end of epoch {target.epoch} of {name}: {far}")
     if as_json:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.files import write_file
 from skillopt_es.cli.options import directory_option
 from skillopt_es.cli.skills import SkillChoice, skill_options
 from skillopt_es.cli.terminal import write_exactly
 from skillopt_es.counting import counted
+from skillopt_es.deploy.files import write_file
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import Recorded, RolloutCompleted
 from skillopt_es.events.log import EventLog
@@ -188,9 +188,9 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
 
 def _export_skills(skill: SkillTree, facts: Facts, choice: SkillChoice, out: str, *, force: bool) -> None:
     """Each skill of a folder of skills into a folder of its own."""
-    from skillopt_es.cli.files import refuse_existing
-    from skillopt_es.cli.skills import refuse_names, remove_export, write_folder
+    from skillopt_es.cli.skills import refuse_names, write_folder
     from skillopt_es.deploy.check import exported_in
+    from skillopt_es.deploy.files import refuse_existing, remove_export
     from skillopt_es.deploy.folder import skill_folders
 
     refuse_names(choice)
@@ -213,7 +213,7 @@ def _export_skills(skill: SkillTree, facts: Facts, choice: SkillChoice, out: str
 
 
 def _export_events(log: EventLog, out: str, *, force: bool) -> None:
-    from skillopt_es.cli.files import writing
+    from skillopt_es.deploy.files import writing
     from skillopt_es.events.codec import canonical_json
     from skillopt_es.presenting.documents import plain_event
 
@@ -227,7 +227,7 @@ def _export_events(log: EventLog, out: str, *, force: bool) -> None:
 
 
 def _export_tables(logs: Sequence[EventLog], out: str, *, trajectories: bool, force: bool) -> None:
-    from skillopt_es.cli.files import writing
+    from skillopt_es.deploy.files import writing
 
     if out == "-":
         raise OutputRefused("a database cannot be written to standard output", hint="name a file, such as run.db")
@@ -242,7 +242,7 @@ def _export_tables(logs: Sequence[EventLog], out: str, *, trajectories: bool, fo
 
 def _add_tables(logs: Sequence[EventLog], path: Path, *, trajectories: bool) -> None:
     """Adds runs to an earlier export; raises OutputRefused for any other file."""
-    from skillopt_es.cli.files import writing
+    from skillopt_es.deploy.files import writing
     from skillopt_es.projections.tables import add_to_tables, are_tables, no_trajectories
 
     if not are_tables(path):

@@ -31,7 +31,7 @@ def freeze_command(run: str | None, out: Path | None, force: bool, directory: Pa
     """
     from skillopt_es.cassettes.file import packed
     from skillopt_es.cassettes.freezing import freeze
-    from skillopt_es.cli.files import refuse_existing, writing
+    from skillopt_es.deploy.files import refuse_existing, writing
     from skillopt_es.runs.folders import find_run
 
     folder = find_run(run, directory)

@@ -292,7 +292,7 @@ def tasks_command(out: Path, file: Path, force: bool, as_json: bool) -> None:
 
     Their texts are marked as untrusted, since others may have written parts of them.
     """
-    from skillopt_es.cli.files import refuse_existing, writing
+    from skillopt_es.deploy.files import refuse_existing, writing
     from skillopt_es.harvest.review import kept_tasks, read_harvest
 
     tasks = kept_tasks(there(file, read_harvest(file)))

@@ -133,7 +133,7 @@ def _verdict(report: CheckReport | None, *, quiet: bool) -> int:
 
 
 def _write(state: AnyState, out: Path) -> None:
-    from skillopt_es.cli.files import write_file, write_skill
+    from skillopt_es.deploy.files import write_file, write_skill
     from skillopt_es.runs.snapshot import snapshot
 
     for name, standing in (("current", state.current), ("best", state.best)):

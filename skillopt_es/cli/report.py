@@ -52,7 +52,7 @@ def report_command(run: str | None, out: str | None, force: bool, directory: Pat
 
 def _write(path: Path, text: str, *, force: bool) -> None:
     """Writes the page and says where it is; an earlier page gives way to it."""
-    from skillopt_es.cli.files import write_file
+    from skillopt_es.deploy.files import write_file
     from skillopt_es.report.page import MARK
 
     write_file(path, text, force=force or _is_page(path, MARK))

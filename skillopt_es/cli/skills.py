@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
-from contextlib import suppress
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,13 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from attrs import frozen
 
-from skillopt_es.cli.files import refuse_existing, write_content
 from skillopt_es.cli.options import moment_option
 from skillopt_es.cli.terminal import print_note
-from skillopt_es.deploy.check import provenance_in
+from skillopt_es.deploy.files import write_built
 from skillopt_es.deploy.folder import SkillFolder
-from skillopt_es.deploy.provenance import FILE
-from skillopt_es.errors import DataError
 from skillopt_es.runs.lookup import Moment
 
 if TYPE_CHECKING:
@@ -85,35 +81,10 @@ def refuse_names(choice: SkillChoice) -> None:
 
 
 def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]:
-    """Writes a skill into its folder; the paths. What an earlier export wrote there and this one does not, goes."""
-    paths = {path: folder / path for path in built.files}
-    for path in paths.values():
-        refuse_existing(path, force=force)
-    _remove_files(folder, keep=set(paths))
-    for name, path in paths.items():
-        write_content(path, built.files[name])
+    """Writes a skill into its folder, and says what the user should know of it; the paths."""
+    written = write_built(folder, built, force=force)
     tell(built)
-    return list(paths.values())
-
-
-def remove_export(folder: Path) -> None:
-    """Takes away what an export wrote into a folder, and the folder itself where nothing else is in it."""
-    _remove_files(folder, keep=set())
-    (folder / FILE).unlink(missing_ok=True)
-    for each in (*sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True), folder):
-        with suppress(OSError):  # something is in it
-            each.rmdir()
-
-
-def _remove_files(folder: Path, *, keep: Set[str]) -> None:
-    """Takes away the files that an earlier export wrote, but for those to `keep`."""
-    # Where no export of ours can be read, nothing there is ours to remove.
-    with suppress(DataError):
-        earlier = provenance_in(folder).folder.files
-        for stale in {file.path for file in earlier} - keep:
-            # The document may have been edited: what lies outside the folder is never removed.
-            if ".." not in Path(stale).parts and not Path(stale).is_absolute():
-                (folder / stale).unlink(missing_ok=True)
+    return written
 
 
 def tell(built: SkillFolder) -> None:

@@ -47,7 +47,7 @@ def send_to_mlflow(log: EventLog, uri: str | None, experiment: str) -> str:
 
 def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force: bool) -> str:
     """Sends the run's trace to a collector, or writes it to a file; what to tell."""
-    from skillopt_es.cli.files import write_file
+    from skillopt_es.deploy.files import write_file
     from skillopt_es.events.journal import Journal
     from skillopt_es.exports.extras import quiet
     from skillopt_es.exports.spans import spans_of
@@ -77,7 +77,7 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
 
 def write_datasette(write_tables: Callable[[Path], None], out: Path, *, force: bool) -> list[Path]:
     """Writes a folder that `datasette FOLDER` opens: tables of runs, and what they mean; its files."""
-    from skillopt_es.cli.files import refuse_existing, write_file, writing
+    from skillopt_es.deploy.files import refuse_existing, write_file, writing
     from skillopt_es.exports.datasette import config_text, metadata_text
 
     texts = {out / "metadata.yaml": metadata_text(), out / "datasette.yaml": config_text()}

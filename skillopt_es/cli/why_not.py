@@ -60,7 +60,7 @@ def why_not_command(
         if item is not None:
             split_of(item, reading)  # says so when there is no such task
         if step is not None:
-            from skillopt_es.cli.explain import chain_of
+            from skillopt_es.audit.tried import chain_of
 
             chain_of(step, reading)  # says so when there is no such step
         found = not_taken(reading.read(types=NOT_TAKEN_TYPES))

@@ -6,28 +6,38 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from attrs import asdict, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
+from skillopt_es.audit.side_by_side import Side, side
+from skillopt_es.audit.tried import chain_of
+from skillopt_es.deploy.evidence import facts_of
+from skillopt_es.deploy.files import write_built
+from skillopt_es.deploy.folder import name_of, skill_folder, skill_folders
+from skillopt_es.door.given import Settings, settings_texts
 from skillopt_es.engine.programs import fold_log
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunPaused
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Measured, Score, SkillTree
+from skillopt_es.events.plain import real_path
+from skillopt_es.events.values import Json, Measured, Score, SkillTree
 from skillopt_es.events.verify import VerifyReport, verify
+from skillopt_es.presenting.documents import step_json
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, lineage
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.summary import DETAILS, Summary, summarize
-from skillopt_es.runs.folders import find_run
+from skillopt_es.runs.folders import find_run, fork_folder
 from skillopt_es.runs.lookup import Kind, seq_of
 from skillopt_es.runs.overview import Spent, spent
-from skillopt_es.runs.reading import whole_log
+from skillopt_es.runs.reading import Reading, whole_log
+from skillopt_es.sessions.forking import make_fork
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,6 +132,40 @@ class Run:
             raise NotInRun(f"{self.name} stopped before it began, so it has no skill")
         return found
 
+    def explain(self, step: int) -> dict[str, Json]:
+        """What led to a step's verdict, as `skillopt-es explain --json` says it; raises NotInRun for one it has not."""
+        with Reading.of(self.folder) as reading:
+            return step_json(chain_of(step, reading))
+
+    def fork(self, at: Moment = None, *, settings: Settings | None = None, name: str | None = None) -> Run:
+        """
+        A new run, beside this one, that shares what this one did up to a moment; `resume` continues it.
+
+        `settings` may change from there on, also those that decide. Nothing is asked yet, and this run stays as it is.
+        """
+        with self._log() as log:
+            seq = _seq(log, at)
+            seq = log.head().seq if seq is None else seq
+        parent = self.folder if self.folder.name not in ("", "..") else real_path(self.folder)
+        with fork_folder(name, parent, f"event-{seq}") as folder:
+            made = make_fork(parent, seq, folder, overrides=settings_texts(settings), now=lambda: datetime.now(UTC))
+        return Run(made.folder)
+
+    def export(self, place: str | os.PathLike[str], which: Which = "best") -> list[Path]:
+        """
+        Writes a skill into a folder that coding agents load: SKILL.md with frontmatter, other files, PROVENANCE.json.
+
+        The files of a folder of skills go into a folder for each. Raises OutputRefused where a file is there already.
+        """
+        with self._log() as log:
+            skill, facts = facts_of(log, which)
+        folder = Path(place)
+        if skill.is_folder:
+            built = [(folder / each.name, each) for each in skill_folders(skill, facts)]
+        else:
+            built = [(folder, skill_folder(skill, facts, name_of(skill, None, real_path(folder).name), None))]
+        return [file for where, each in built for file in write_built(where, each, force=False)]
+
     def usage(self) -> Spent:
         """What was used: calls, tokens, and money where the config has prices; by stage, model and step."""
         return spent(self.folder)
@@ -177,8 +221,17 @@ class Run:
             yield log
 
 
-def open_run(run: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs") -> Run:
+def compare(*runs: Run | str | os.PathLike[str]) -> list[Side]:
+    """What `skillopt-es compare` shows, a value for each run: status, steps, scores, what was used."""
+    return [side(open_run(run).folder) for run in runs]
+
+
+def open_run(run: Run | str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs") -> Run:
     """A run by its folder, or by its name under `runs`; raises RunNotFound."""
+    if isinstance(run, Run):
+        return run
+    if not isinstance(run, str | os.PathLike):
+        raise ConfigError(f"run is {run!r:.60}, but must be a Run, its folder or its name")
     if not os.fspath(run):
         raise RunNotFound("a run has a name", hint="name its folder, or the run under `runs`")
     return Run(find_run(os.fspath(run), Path(runs)))

@@ -181,7 +181,7 @@ async def atrain_on(run: AnyRun, *, name: str | None = None, **handed: Unpack[Wa
         RunNotFound, and what `train` raises.
 
     """
-    parent = _folder_of(run)
+    parent = open_run(run).folder
     given = _given(handed, parent.parent)
     before = read_before(parent, given.texts())
     with continued_folder(name, parent) as folder, _in_run(folder):
@@ -208,7 +208,7 @@ async def aresume(run: AnyRun, *, ask_again: bool = False, accept_loss: bool = F
         RunNotFound, RunBusy, and what `train` raises.
 
     """
-    folder = _folder_of(run)
+    folder = open_run(run).folder
     given = _given(handed, folder.parent)
     texts = settings_texts(given.settings)
     with _in_run(folder), _followed(handed, given) as watched:
@@ -284,7 +284,7 @@ def _asked(
     if config is None and run is None and isinstance(skill, Run):
         run = skill
     if run is not None:
-        return _of_run(skill, _folder_of(run), given, opens=opens)
+        return _of_run(skill, open_run(run).folder, given, opens=opens)
     if config is None and not given.has_data:
         raise ConfigError(
             "nothing says on which tasks to score, and with which target",
@@ -341,15 +341,6 @@ async def aestimate(config: Config = None, *, runs: PathOrText = "runs", **hande
     found = estimate_of(run, past_runs(directory, run))
     notes = (*size_notes(loaded, len(started.splits.train)), *few_notes(data.splits))
     return evolve(found, notes=(*notes, *found.notes))
-
-
-def _folder_of(run: AnyRun) -> Path:
-    """A run's folder; raises ConfigError for what names none."""
-    if isinstance(run, Run):
-        return run.folder
-    if not isinstance(run, str | os.PathLike):
-        raise ConfigError(f"run is {run!r:.60}, but must be a Run, its folder or its name")
-    return open_run(run).folder
 
 
 @contextmanager

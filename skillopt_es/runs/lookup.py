@@ -124,11 +124,11 @@ def _end_of_step(log: Events, number: int) -> int:
         step = event.step if isinstance(event, AppendixWritten) else ended_step(event)
         if step is None:
             continue
-        last = step
-        if last > number:
+        if end and step > number:
             break
+        last = step
         # Notes that are written after the verdict belong to the step as well.
-        end = recorded.seq if last == number else 0
+        end = recorded.seq if last == number else end
     if end:
         return end
     raise _not_reached(log, "step", number, last)
@@ -145,13 +145,33 @@ def _end_of_epoch(log: Events, number: int) -> int:
 
 
 def _not_reached(log: Events, kind: Literal["step", "epoch"], number: int, last: int) -> NotInRun:
+    beyond = not_in_run(log, kind, number, last)
+    if beyond is not None:
+        return beyond
+    total = _planned(log, kind)
+    far = f"the last {kind} that ended is {last} of {total}" if last else f"no {kind} of its {total} has ended"
+    return NotInRun(f"{log.run.name} has not reached the end of {kind} {number}: {far}")
+
+
+def not_in_run(log: Events, kind: Literal["step", "epoch"], number: int, last: int) -> NotInRun | None:
+    """The error for a step or an epoch that the run will never have, where its `last` one is this; else None."""
+    total, name = _planned(log, kind), log.run.name
+    ended = any(log.read(types=("RunCompleted",)))
+    if (
+        ended and last < total and not 1 <= number <= last
+    ):  # it was stopped by its calls or its target, before its plan was done
+        return NotInRun(f"{name} has no {kind} {number}: it ended after {f'{kind} {last}' if last else f'no {kind}'}")
+    if not 1 <= number <= total:
+        return NotInRun(f"{name} has no {kind} {number}: it is a run of {counted(total, kind)}")
+    return None
+
+
+def _planned(log: Events, kind: Literal["step", "epoch"]) -> int:
+    """How many steps or epochs a run was planned to have."""
     total = 0
     for recorded in log.read(until=1):
         assert isinstance(recorded.event, RunStarted)
         check_allowed("steps", recorded.event, log.run.name, NotInRun)
         steps = recorded.event.total_steps
         total = steps if kind == "step" else steps // max(1, recorded.event.steps_per_epoch)
-    if number > total or number < 1:
-        return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {counted(total, kind)}")
-    far = f"the last {kind} that ended is {last} of {total}" if last else f"no {kind} of its {total} has ended"
-    return NotInRun(f"{log.run.name} has not reached the end of {kind} {number}: {far}")
+    return total

@@ -11,7 +11,7 @@ from support.scripted import config
 from support.skills import skill
 
 import skillopt_es as so
-from skillopt_es.cli.files import write_skill
+from skillopt_es.deploy.files import write_skill
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.log import EventLog

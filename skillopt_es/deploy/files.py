@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from skillopt_es.config.places import refuse_packaged
-from skillopt_es.errors import OutputRefused
+from skillopt_es.deploy.check import provenance_in
+from skillopt_es.deploy.folder import SkillFolder
+from skillopt_es.deploy.provenance import FILE
+from skillopt_es.errors import DataError, OutputRefused
 from skillopt_es.events.plain import set_executable
 from skillopt_es.events.values import FileContent, SkillTree
 
@@ -68,3 +71,34 @@ def _inside(name: str) -> PurePosixPath:
     if path.is_absolute() or ".." in path.parts:
         raise OutputRefused(f"the skill has a file named {name}, which points outside of its folder")
     return path
+
+
+def write_built(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]:
+    """Writes a skill into its folder; the paths. What an earlier export wrote there and this one does not, goes."""
+    paths = {path: folder / path for path in built.files}
+    for path in paths.values():
+        refuse_existing(path, force=force)
+    _remove_files(folder, keep=set(paths))
+    for name, path in paths.items():
+        write_content(path, built.files[name])
+    return list(paths.values())
+
+
+def remove_export(folder: Path) -> None:
+    """Takes away what an export wrote into a folder, and the folder itself where nothing else is in it."""
+    _remove_files(folder, keep=set())
+    (folder / FILE).unlink(missing_ok=True)
+    for each in (*sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True), folder):
+        with suppress(OSError):  # something is in it
+            each.rmdir()
+
+
+def _remove_files(folder: Path, *, keep: Set[str]) -> None:
+    """Takes away the files that an earlier export wrote, but for those to `keep`."""
+    # Where no export of ours can be read, nothing there is ours to remove.
+    with suppress(DataError):
+        earlier = provenance_in(folder).folder.files
+        for stale in {file.path for file in earlier} - keep:
+            # The document may have been edited: what lies outside the folder is never removed.
+            if ".." not in Path(stale).parts and not Path(stale).is_absolute():
+                (folder / stale).unlink(missing_ok=True)
