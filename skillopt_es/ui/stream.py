@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import cast
 
 from skillopt_es.events.catalog import Recorded, RunCompleted
-from skillopt_es.events.errors import LogError
+from skillopt_es.events.errors import LogError, RunNotFound, SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.event_lines import in_words, milestone
-from skillopt_es.runs.folders import is_written
+from skillopt_es.runs.folders import is_run, is_written
 from skillopt_es.runs.now import Now, now_of
 from skillopt_es.ui.run_page import now_words
 from skillopt_es.ui.site import Mark, Site, mark_of
@@ -52,10 +52,12 @@ def told(recorded: Recorded) -> str:
 
 
 async def until_it_fails(messages: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The messages; an open page is told of an error that ends them, and the terminal shows it."""
+    """The messages; an open page is told of an error that ends them, and the terminal shows one that is a bug."""
     try:
         async for each in messages:
             yield each
+    except SkillOptError as error:
+        yield message("failed", {"says": str(error)})
     except Exception as error:
         yield message("failed", {"says": f"{type(error).__name__}: {error}"})
         raise
@@ -68,6 +70,8 @@ async def run_stream(folder: Path, after: int) -> AsyncIterator[str]:
     at_work: bool | None = None
     with _Tail(folder, after) as tail:
         while True:
+            if not is_run(folder):
+                raise RunNotFound(f"there is no run {folder.name} here any more")
             written = is_written(folder)
             if written != at_work:
                 at_work = written

@@ -3,12 +3,16 @@
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
-const SIGNED_OUT = "signed out: open the address that skillopt-es ui printed";
 const WAIT = 300; // milliseconds in which several reasons for a fresh look become one
 
 function say(words, kind) {
   live.textContent = words;
   live.dataset.kind = kind;
+}
+
+function refused(answer) {
+  const why = { 401: "signed out: open the address that skillopt-es ui printed", 404: "this page is gone" };
+  say(why[answer.status] ?? `the server answers ${answer.status}`, "lost");
 }
 
 function later(action, wait) {
@@ -50,7 +54,7 @@ async function look() {
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (answer.ok) exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    else say(answer.status === 401 ? SIGNED_OUT : `not kept fresh: this page answers ${answer.status}`, "lost");
+    else refused(answer);
   } catch {
     say("connection lost", "lost");
   } finally {
@@ -177,7 +181,7 @@ function listen(after) {
 // A browser gives a stream up that was answered with an error, and does not say with which.
 async function askWhy() {
   const answer = await fetch(location.href).catch(() => null);
-  if (answer?.status === 401) say(SIGNED_OUT, "lost");
+  if (answer?.status === 401 || answer?.status === 404) refused(answer);
   else listen(last);
 }
 
@@ -219,7 +223,10 @@ for (const form of document.querySelectorAll("form[data-check]")) {
   let asked = 0;
   const check = later(async () => {
     const mine = ++asked;
-    const answer = await fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const asking = fetch(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const answer = await asking.catch(() => null);
+    if (!answer) return say("connection lost", "lost");
+    if (!answer.ok) return refused(answer);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("checked");
     if (mine !== asked || !fresh) return;
     const wrong = [...fresh.querySelectorAll(".problem p")].map((each) => each.textContent).join(" ");

@@ -302,19 +302,25 @@ def test_a_link_of_another_site_opens_with_one_click(chromium: Any, address: str
 
 
 def test_a_page_that_cannot_be_kept_fresh_says_why(
-    chromium: Any, demo_run: Path, monkeypatch: pytest.MonkeyPatch
+    chromium: Any, demo_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error of the stream, and a session that is over."""
+    """A run that is removed, an error of the stream, and a session that is over."""
 
     async def failing(*_: object) -> AsyncIterator[str]:
         yield message("state", {"written": False})
         raise RuntimeError("no such disk")
 
-    monkeypatch.setattr(app, "run_stream", failing)
-    with serving(demo_run.parent) as rules:
+    shutil.copytree(demo_run, tmp_path / "demo")
+    shutil.copytree(demo_run, tmp_path / "removed")
+    with serving(tmp_path) as rules:
         context = chromium.new_context()
         page = context.new_page()
         page.goto(rules.address)
+        page.goto(f"{home(rules.address)}/run/removed")
+        sync.expect(page.locator("#live")).to_have_text("at rest")
+        shutil.rmtree(tmp_path / "removed")
+        sync.expect(page.locator("#live")).to_have_text("this page is gone", timeout=20_000)
+        monkeypatch.setattr(app, "run_stream", failing)
         page.goto(f"{home(rules.address)}/run/demo")
         sync.expect(page.locator("#live")).to_contain_text("RuntimeError: no such disk", timeout=20_000)
         context.clear_cookies()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,19 @@ def test_an_error_of_a_stream_is_told_before_it_ends() -> None:
         asyncio.run(read())
     _, kind, said = parsed(told[-1])
     assert (kind, said) == ("failed", {"says": "OSError: the disk is gone"})
+
+
+def test_a_run_that_is_removed_ends_its_stream_with_a_sentence(demo_run: Path, tmp_path: Path) -> None:
+    """An open page does not wait for what will not come."""
+    shutil.copytree(demo_run, tmp_path / "gone")
+
+    async def read() -> list[tuple[int | None, str, Any]]:
+        told = []
+        async for each in until_it_fails(run_stream(tmp_path / "gone", 0)):
+            told.append(parsed(each))
+            if told[-1][2].get("type") == "RunCompleted":
+                shutil.rmtree(tmp_path / "gone")
+        return told
+
+    _, kind, said = asyncio.run(read())[-1]
+    assert (kind, said) == ("failed", {"says": "there is no run gone here any more"})
