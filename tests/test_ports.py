@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 OPENING = frozenset(
-    {"bind", "create_server", "start_server", "TCPSite", "UnixSite", "SockSite", "run_app", "HTTPServer",
+    {"listen", "create_server", "start_server", "TCPSite", "UnixSite", "SockSite", "run_app", "HTTPServer",
      "ThreadingHTTPServer", "TCPServer", "ThreadingTCPServer"}
 )  # fmt: skip
 PORTS = {
