@@ -93,10 +93,11 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
 def awaited(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
     """The function for those who have an event loop of their own."""
     signature = _signature(function)
+    checked = signature.bind
 
     @wraps(function)
     async def offered(*args: P.args, **kwargs: P.kwargs) -> T:
-        signature.bind(*args, **kwargs)
+        checked(*args, **kwargs)
         with _spoken():
             return await function(*args, **kwargs)
 
@@ -107,10 +108,11 @@ def awaited(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corout
 def waited(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """The twin that waits: the work is done on a thread of its own, so that a notebook's loop does not matter."""
     signature = _signature(function)
+    checked = signature.bind
 
     @wraps(function)
     def offered(*args: P.args, **kwargs: P.kwargs) -> T:
-        signature.bind(*args, **kwargs)
+        checked(*args, **kwargs)
         with _spoken():
             return _wait(lambda: function(*args, **kwargs))
 
