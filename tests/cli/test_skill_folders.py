@@ -21,14 +21,14 @@ def test_each_skill_is_exported_verified_and_installed(desk: Path) -> None:
     """With where it comes from; a changed one is noticed, also where others of its folder are not at hand."""
     done = command("export", "demo", "out/", cwd=desk)
     assert done.code == 0, done.err
-    assert len(list(desk.glob("out/*/SKILL.md"))) == 10
+    assert len(list(desk.glob("out/*/SKILL.md"))) == 11
     assert command("verify", "--export", "out/amounts", "demo", cwd=desk).code == 0
     (desk / "out" / "amounts" / "SKILL.md").write_text("- nothing\n")
     changed = command("verify", "--export", "out/amounts", "demo", cwd=desk)
     assert (changed.code, "SKILL.md was changed after it was exported" in changed.out) == (1, True)
     done = command("install", "demo", "--to", "./agent", "--json", cwd=desk)
-    assert len(json.loads(done.out)) == len(list(desk.glob("agent/*/SKILL.md"))) == 10
-    assert command("uninstall", "--all", "--to", "./agent", cwd=desk).out.count("removed: ") == 10
+    assert len(json.loads(done.out)) == len(list(desk.glob("agent/*/SKILL.md"))) == 11
+    assert command("uninstall", "--all", "--to", "./agent", cwd=desk).out.count("removed: ") == 11
     assert not list((desk / "agent").iterdir())
     done = command("install", "out/lists", "--to", "./other", cwd=desk)
     assert (done.code, [path.parent.name for path in desk.glob("other/*/SKILL.md")]) == (0, ["lists"])
@@ -115,7 +115,7 @@ def test_an_exported_folder_is_verified_and_installed_as_a_whole(desk: Path) -> 
     """By the place that it was exported to; not where a skill is missing that was measured with the others."""
     command("export", "demo", "whole/", cwd=desk)
     done = command("verify", "--export", "whole", "demo", cwd=desk)
-    assert (done.code, done.out.count(": ok")) == (0, 10), done.out
+    assert (done.code, done.out.count(": ok")) == (0, 11), done.out
     assert command("install", "whole", "--to", "./from-files", cwd=desk).code == 0
     assert names(desk / "from-files") == names(desk / "whole")
     shutil.copytree(desk / "whole" / "lists", desk / "demo" / "lists")  # a run's name is the run
@@ -154,7 +154,7 @@ def test_skills_of_another_runs_folder_are_told(desk: Path) -> None:
 def test_a_folder_is_adopted_and_trained_again(desk: Path) -> None:
     """What is kept beside the skills is none of them."""
     command("export", "demo", "mine/", "--at", "step", "2", cwd=desk)
-    sets = ("--set", "env.skill_init=mine/", "--set", "train.num_epochs=1")
+    sets = ("--set", "env.skill_init=mine/", "--set", "train.num_epochs=2")
     assert command("run", "--demo", "skills", "--quiet", "--name", "again", *sets, cwd=desk).code == 0
     done = command("adopt", "again", cwd=desk)
     assert (done.code, "taken away: " in done.out) == (0, True), done.err
