@@ -124,7 +124,7 @@ def waited(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 def _wait(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """The result of the work. The first KeyboardInterrupt lets calls in flight end; the second one does not wait."""
-    asked = threading.Event()
+    asked, over = threading.Event(), threading.Event()
     outcome: list[T] = []
     failure: list[BaseException] = []
 
@@ -137,12 +137,14 @@ def _wait(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
             outcome.append(asyncio.run(whole()))
         except BaseException as error:  # noqa: BLE001 -- raised again where the caller waits
             failure.append(error)
+        finally:
+            over.set()
 
-    thread = threading.Thread(target=run, name="skillopt-es", daemon=True)
-    thread.start()
-    while thread.is_alive():
+    threading.Thread(target=run, name="skillopt-es", daemon=True).start()
+    # No `join`: up to Python 3.12, one that a KeyboardInterrupt ends takes the thread for finished.
+    while not over.is_set():
         try:
-            thread.join()
+            over.wait()
         except KeyboardInterrupt:
             if asked.is_set():
                 raise Interrupted("stopped at once, as asked; calls in flight may be paid again") from None

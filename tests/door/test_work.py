@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.ready import PATIENCE
 
 import skillopt_es as so
 from skillopt_es.events.values import Failed, Json
@@ -136,6 +139,33 @@ def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
         so.resume("cut")
     assert so.resume(run, target=counted, optimizer=teaches).status == "completed"
     assert run.skill().text.strip() == "Say the number."
+
+
+def test_ctrl_c_finishes_the_calls_in_flight(folder: Path) -> None:
+    """A script is told where the run is, everything that was answered is recorded, and it can be resumed."""
+    script = f"""
+import os, signal
+import skillopt_es as so
+
+calls = 0
+
+def agent(task):
+    global calls
+    calls += 1
+    if calls == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+    return task.task.split()[-1]
+
+try:
+    so.train({dict(SMALL)!r}, settings={{"env.workers": 1}}, name="cut", target=agent, optimizer=lambda request: "{{}}")
+except so.Interrupted as stopped:
+    print(stopped.__notes__, so.open_run("cut").status)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.stdout == "['the run is in runs/cut'] paused\n", done.stderr
+    assert so.resume("cut", target=knows, optimizer=teaches).status == "completed"
 
 
 def test_a_program_that_is_handed_over_trains(folder: Path) -> None:
