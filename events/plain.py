@@ -43,8 +43,13 @@ def open_plain(path: Path, *, follow: bool = False) -> BufferedReader:
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """The path without links, as `Path.resolve` has it; that raises RuntimeError for a link to itself before 3.13."""
-    return Path(os.path.realpath(path))
+    """
+    The path without links, as `Path.resolve` has it; that raises RuntimeError for a link to itself before 3.13.
+
+    A pipe of the shell (`<(…)`) leads to a name that is none, and keeps its own.
+    """
+    found = Path(os.path.realpath(path))
+    return found if found.exists() or not Path(path).exists() else Path(path).absolute()
 
 
 def similar_file(path: Path) -> str:

@@ -147,3 +147,15 @@ def test_half_a_character_spoils_no_conversation(cli: Cli, home: Path) -> None:
     found = cli("harvest", "scan", "--home", home, "--out", home / "h.jsonl", "--json")
     assert (found.code, found.json["candidates"], found.json["unreadable"]) == (0, 3, [])
     assert "\ufffd please write the monthly summary" in (home / "h.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_pipe_of_the_shell_is_no_plain_file(cli: Cli, project: Path) -> None:
+    """`run <(sed …)`: its sentence names what was typed."""
+    ours, theirs = os.pipe()
+    try:
+        for words in (("run", f"/dev/fd/{ours}"), ("doctor", "config.yaml", "--set", f"env.data_path=/dev/fd/{ours}")):
+            done = cli(*words)
+            assert f"/dev/fd/{ours} is not a plain file" in done.out + done.err, done
+    finally:
+        os.close(ours)
+        os.close(theirs)
