@@ -190,7 +190,7 @@ def test_changes_at_an_epochs_end_are_told_apart_too(tmp_path: Path) -> None:
     assert ids_of(run.skill("current")) == ("herbs", "trees")
     ranked, gated = ranked_of(run), verdict_of(run)
     assert [len(each.edits) for each in ranked.effects] == [3, 1]  # of a split all parts go together
-    assert (gated.verdict.rule, gated.verdict.action, gated.verdict.lost) == ("no_loss", "accept_new_best", ())
+    assert (gated.verdict.rule, gated.verdict.action, gated.verdict.lost) == ("no_loss", "accept", ())
     program = run.state().program
     assert isinstance(program, Skills)
     assert [each.edit.op for each in program.refused[WHOLE]] == ["split", "split", "retire"]
@@ -290,7 +290,7 @@ def test_another_rule_may_take_all_together(tmp_path: Path) -> None:
     with EventLog.open(run.folder) as log:
         found = regated(log, run.folder, ["evaluation.gate_rule=no_loss"])
     said = [(each.recorded, each.derived) for each in found.verdicts]
-    assert said == [("reject", "accept_new_best"), ("keep", "keep")]
+    assert said == [("reject", "accept"), ("keep", "keep")]
 
 
 def test_without_a_gate_nothing_is_parted(tmp_path: Path) -> None:

@@ -193,8 +193,8 @@ def test_skills_are_merged_and_renamed_and_a_line_is_known_as_its_first_makers(t
         skills=BOTH,
         kinds=("apple", "birch"),
     )
-    assert ids_of(run.skill("best")) == ("wood-tasks",)
-    best, path = run.blame().best, "wood-tasks/SKILL.md"
+    assert ids_of(run.skill("current")) == ("wood-tasks",)
+    best, path = run.blame().current, "wood-tasks/SKILL.md"
     makers = dict(zip(lines_of(best.skill.files[path]), best.makers[path], strict=True))
     assert makers["RULE birch hcrib"].kind == makers["RULE apple elppa"].kind == "initial"
     assert (makers["A new line."].kind, makers["A new line."].step) == ("edit", 3)
@@ -241,8 +241,8 @@ def test_a_split_comes_whole_or_not_at_all(tmp_path: Path) -> None:
         skills={"trees": both},
         kinds=("apple", "birch"),
     )
-    assert [event.verdict.action for event in of_type(run, CandidateGated)] == ["reject", "accept_new_best"]
-    assert listing_of(run.skill("best")) == "- apple-tasks: apple.\n- birch-tasks: birch."
+    assert [event.verdict.action for event in of_type(run, CandidateGated)] == ["reject", "accept"]
+    assert listing_of(run.skill("current")) == "- apple-tasks: apple.\n- birch-tasks: birch."
 
 
 def test_a_folder_that_grows_beyond_its_bounds_is_refused_untried(tmp_path: Path) -> None:
