@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -58,22 +58,31 @@ def load_config(
     return evolve(config, file=ConfigFile(real_path(file).name, digest_of(read_plain(file, follow=True)), given))
 
 
-def changed_since(config: RunConfig, file: ConfigFile) -> tuple[str, ...] | None:
+def changed_since(
+    config: RunConfig, file: ConfigFile, given: Collection[str], environ: Mapping[str, str] = _NO_VARIABLES
+) -> tuple[str, ...] | None:
     """
     The keys that a run's config file gives otherwise by now; None where the file is as it was, or is gone.
 
-    Raises ConfigError where it cannot be read any more.
+    `given` are the keys that were set beside the file: other keys may follow from them, such as a program's own defaults.
+    Raises ConfigError where the file cannot be read any more.
     """
     path = Path(config.folder, file.name)
     if not path.is_file() or digest_of(read_plain(path, follow=True)) == file.digest:
         return None
-    now = load_config(path).resolved
+    beside = {*file.given, *given}
+    layer: Tree = {}
+    for section, name in (key.split(".", 1) for key in sorted(beside)):
+        recorded = cast(Tree, config.resolved.get(section, {}))
+        if name in recorded:
+            cast(Tree, layer.setdefault(section, {}))[name] = copy.deepcopy(recorded[name])
+    now = _loaded([*_chain(path, ()), (ASKED, layer)], real_path(path).parent, (), environ, TRAINING).resolved
     return tuple(
         f"{section}.{name}"
         for section, values in now.items()
         if isinstance(values, dict)
         for name, value in values.items()
-        if f"{section}.{name}" not in file.given and value != cast(Tree, config.resolved.get(section, {})).get(name)
+        if f"{section}.{name}" not in beside and value != cast(Tree, config.resolved.get(section, {})).get(name)
     )
 
 

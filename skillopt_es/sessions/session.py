@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -121,8 +121,9 @@ async def resume(folder: Path, session: Session) -> AnyState:
                     hint=f"`skillopt-es continue {folder.name} {given}` trains on from its best skill, as a new run",
                 )
             return state
-        run = recorded_run(started, folder, {**state.overrides, **changed})
-        for note in _file_notes(run, folder):
+        overrides = {**state.overrides, **changed}
+        run = recorded_run(started, folder, overrides)
+        for note in _file_notes(run, folder, overrides):
             session.note(note)
         for note in dotenv_notes(run.config, os.environ):
             session.note(note)
@@ -139,13 +140,13 @@ async def resume(folder: Path, session: Session) -> AnyState:
                 return await _train(writer, _stage(run, state, head, resumed, session), world, session)
 
 
-def _file_notes(run: RunData, folder: Path) -> Iterator[str]:
+def _file_notes(run: RunData, folder: Path, given: Collection[str]) -> Iterator[str]:
     """That the config's file has changed since the run began: it is not read again."""
     file = run.started.config_file
     if file is None:
         return
     try:
-        keys = changed_since(run.config, file)
+        keys = changed_since(run.config, file, given, os.environ)
     except SkillOptError as error:
         yield f"{file.name} cannot be read any more; the run goes by what it has recorded ({error})"
         return

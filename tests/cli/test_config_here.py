@@ -94,3 +94,16 @@ def test_a_config_that_has_changed_is_not_used_by_resume_which_says_so(cli: Cli,
     assert "config.yaml cannot be read any more" in cli("resume", "b", "--max-calls", "90").err
     config.unlink()
     assert "config.yaml" not in cli("resume", "b", "--max-calls", "100").err
+
+
+def test_what_follows_from_a_setting_beside_the_file_is_no_change_of_it(cli: Cli, project: Path) -> None:
+    """A program brings defaults of its own, and a limit that `resume` was given is not the file's."""
+    config = project / "config.yaml"
+    lines = "_base_: demo.yaml\ntrain: {program: search}\n"
+    config.write_text(lines, encoding="utf-8")
+    classic = ("--set", "train.program=classic")
+    assert cli("run", "config.yaml", "--quiet", "--name", "b", *classic, "--max-calls", "20").code == 3
+    config.write_text(lines + "evaluation: {gate_metric: soft}\n", encoding="utf-8")
+    done = cli("resume", "b", "--set", "env.workers=3", "--max-calls", "25")
+    assert done.code == 3
+    assert "is not used here: evaluation.gate_metric. " in done.err
