@@ -191,9 +191,23 @@ def _score_tile(split: str, scores: list[Headline]) -> Html:
     first = next((each for each in scores if "initial" in each.names), scores[0])
     best = next((each for each in scores if "best" in each.names), scores[-1])
     values = score(best.hard) if first is best else f"{score(first.hard)} → {score(best.hard)}"
-    items = "" if best.items is None else f", {counted(best.items, 'item')}"
-    what = f"{' and '.join(best.names)}" if first is best else "initial → best"
-    return _tile(f"{split} score", values, f"{what}{items}")
+    many, first_many = _items_of(best), _items_of(first)
+    if first is best:
+        what = f"{' and '.join(best.names)}{many}"
+    else:
+        what = f"initial → best{many}" if many == first_many else f"initial{first_many} → best{many}"
+    return _tile(f"{split}: hard score", values, what)
+
+
+def _items_of(scored: Headline) -> str:
+    """Over how many items a score is; of how many, where these are not all."""
+    if scored.items is None:
+        return ""
+    return (
+        f", {scored.items} of {counted(scored.over.of, 'item')}"
+        if scored.over
+        else f", {counted(scored.items, 'item')}"
+    )
 
 
 def used(total: UsageSums, currency: str) -> list[Html]:

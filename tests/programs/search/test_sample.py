@@ -142,6 +142,9 @@ def test_whatever_tells_a_score_says_over_how_many_items_where_these_are_not_all
     assert {json.dumps(each["over_items"]) for each in numbers["scores"]} == {json.dumps(part)}
     said("report", "few-run")
     assert "are over 5 of 12 items." in (tmp_path / "few-run" / "report.html").read_text()
+    assert "initial → best, 5 of 12 items<" in (tmp_path / "few-run" / "report.html").read_text()
+    said("report", "whole-run")
+    assert "initial, 5 of 12 items → best, 12 items<" in (tmp_path / "whole-run" / "report.html").read_text()
     numbers = json.loads(said("report", "whole-run", "--json"))
     assert "The validation score of initial is over 5 of 12 items." in numbers["said"]
 
