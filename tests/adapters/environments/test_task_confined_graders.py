@@ -43,7 +43,8 @@ def test_it_reads_the_item_and_the_answer(tmp_path: Path) -> None:
     """On standard input, all fields of the item, however long the answer is."""
     script = (
         "import json, sys\nrow = json.load(sys.stdin)\nhow = row.pop('trajectory')\n"
-        "fields = {'id': '1', 'input': 'What?', 'expected': 'gold', 'extra': [1], 'split': 'train', 'truncated': False}\n"
+        "fields = {'id': '1', 'input': 'What?', 'expected': 'gold', 'extra': [1], 'split': 'train'}\n"
+        "fields['truncated'] = False\n"
         "print(int(row == {**fields, 'answer': how[-1]['text']} and row['answer'] == 'é' * 300_000))\n"
     )
     assert graded(tmp_path, script, reply="é" * 300_000).outcome == Measured(1, 1)
