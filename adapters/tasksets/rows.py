@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ class Taken:
     tasks: tuple[Row, ...]
     left: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+
+ASSERTED = re.compile(r"__expected\d*")
+"""A column of promptfoo's tables: its cells hold assertions about an answer, such as `contains: X`."""
 
 
 def read_table(path: Path) -> list[tuple[str, Row]]:

@@ -14,7 +14,16 @@ from attrs import frozen
 
 from skillopt_es.adapters.environments.data import read_rows, text_of
 from skillopt_es.adapters.environments.tasks.checks import read_checks
-from skillopt_es.adapters.tasksets.rows import Row, Taken, read_dataset, read_table, settled, tasks_of, with_splits
+from skillopt_es.adapters.tasksets.rows import (
+    ASSERTED,
+    Row,
+    Taken,
+    read_dataset,
+    read_table,
+    settled,
+    tasks_of,
+    with_splits,
+)
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
@@ -39,7 +48,7 @@ def kind_of(path: Path) -> str:
     if path.is_dir():
         return "huggingface"
     if path.suffix in (".csv", ".tsv") and any(
-        _EXPECTED.fullmatch(name) for _, row in read_table(path)[:1] for name in row
+        ASSERTED.fullmatch(name) for _, row in read_table(path)[:1] for name in row
     ):
         return "promptfoo"
     if path.suffix in _SUFFIXES or path.suffix in (".csv", ".tsv", ".parquet", ".arrow"):
@@ -266,7 +275,7 @@ def _promptfoo_table(path: Path, mapping: Mapping[str, str]) -> Taken:
         raise DataError(f"{path}: there is no such field: {asked or 'input'}", hint=f"there are: {', '.join(columns)}")
     tests: list[tuple[str, Json]] = []
     for where, row in rows:
-        marks = [str(row[name]) for name in row if _EXPECTED.fullmatch(name) and str(row[name] or "").strip()]
+        marks = [str(row[name]) for name in row if ASSERTED.fullmatch(name) and str(row[name] or "").strip()]
         variables = {name: row.get(name) for name in columns}
         own = {ours: row.get(theirs) for ours, theirs in mapping.items() if ours in ("id", "type", "split")}
         tests.append((where, {**own, "vars": variables, "assert": [_written_assert(mark) for mark in marks]}))
@@ -274,7 +283,6 @@ def _promptfoo_table(path: Path, mapping: Mapping[str, str]) -> Taken:
     return _promptfoo_tests(tests, {}, f"{{{{{asked}}}}}", path.stem, notes)
 
 
-_EXPECTED = re.compile(r"__expected\d*")
 _WRITTEN = re.compile(r"(?P<kind>[a-z][a-z-]*)(?:\([^)]*\))?:\s*(?P<value>.*)", re.DOTALL)
 
 

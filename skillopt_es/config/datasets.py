@@ -40,7 +40,8 @@ def with_own_splits(tree: Tree, sources: dict[str, str], usual: str, folder: Pat
         return OwnSplits(tree, sources)
     said = ", ".join(names)
     if not {"train", "val"} <= {*split_words(names).values()}:
-        note = f"the dataset's own splits ({said}) are mixed, for none of them is to train or none to validate"
+        lacks = " and ".join(split for split in ("train", "val") if split not in split_words(names).values())
+        note = f"the dataset's own splits ({said}) are mixed and divided again, since none of them is {lacks}"
         return OwnSplits(tree, sources, (note,))
     return OwnSplits(
         {**tree, "env": {**env, "split_mode": "field", "split_field": "split"}},

@@ -64,7 +64,7 @@ def changed_since(
     """
     The keys that a run's config file gives otherwise by now; None where the file is as it was, or is gone.
 
-    `given` are the keys that were set beside the file: other keys may follow from them, such as a program's own defaults.
+    `given` are the keys that were set beside the file. Others may follow from them, such as a program's own defaults.
     Raises ConfigError where the file cannot be read any more.
     """
     path = Path(config.folder, file.name)

@@ -117,7 +117,26 @@ def test_a_dataset_with_splits_of_its_own_is_divided_by_them(
     assert "own splits are used" in cli("run", "config.yaml", "--run", "one", "--max-calls", "3").err
     assert cli("resume", "one", "--max-calls", "4000").code == 0
     Path("ds/dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
-    assert "are mixed, for none of them is to train or none to validate" in cli("doctor", "config.yaml").out
+    assert (
+        "the dataset's own splits (train, test) are mixed and divided again, since none of them is val"
+        in cli("doctor", "config.yaml").out
+    )
+
+
+def test_a_table_of_promptfoos_as_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    """Its assertions would be taken for answers; the command that reads them is named, and works."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("question,__expected\nSay HOWTO,contains: HOWTO\nSay B,equals: B\n")
+    Path("SKILL.md").write_text("Be brief.\n")
+    Path("config.yaml").write_text(
+        "model: {backend: simulated, optimizer: o, target: t}\n"
+        "env: {data_path: a.csv, expected_field: __expected, skill_init: SKILL.md}\n"
+    )
+    doctor = cli("doctor", "config.yaml").out
+    assert "a.csv: these are tests of promptfoo, whose column __expected holds assertions, not answers" in doctor
+    assert "a.csv --to tasks.jsonl` makes tasks of them" in doctor
+    assert "these are tests of promptfoo" in cli("run", "config.yaml").err
+    assert cli("import-tasks", "a.csv").code == 0
 
 
 def test_splits_that_do_not_suffice_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from skillopt_es.adapters.environments.data import SUFFIXES, RawItem, read_items
 from skillopt_es.adapters.environments.splits import sole_file
-from skillopt_es.adapters.tasksets.rows import Row, placed_tasks, read_dataset, read_table
+from skillopt_es.adapters.tasksets.rows import ASSERTED, Row, placed_tasks, read_dataset, read_table
 from skillopt_es.errors import DataError
 
 TABLES = (".csv", ".tsv", ".parquet", ".arrow")
@@ -38,6 +38,11 @@ class TableReader:
         return read_items(file, without_ids=_WITHOUT_IDS)
 
     def _items(self, path: Path, rows: list[tuple[str, Row]], notes: list[str]) -> list[RawItem]:
+        if any(ASSERTED.fullmatch(name) for _, row in rows[:1] for name in row):
+            raise DataError(
+                f"{path}: these are tests of promptfoo, whose column __expected holds assertions, not answers",
+                hint=f"`skillopt-es import-tasks {path} --to tasks.jsonl` makes tasks of them",
+            )
         found = placed_tasks(rows, self.mapping, path.stem, named="env.{}_field: {}")
         self.told += [f"{path.name}: {note}" for note in found.notes]
         for why, count in Counter(why for _, why in found.left).items():
