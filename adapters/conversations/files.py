@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from attrs import define, field
 
 from skillopt_es.events.codec import clean_text
-from skillopt_es.events.plain import open_plain
+from skillopt_es.events.plain import NotPlainError, open_plain
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ToolUse, Turn
 
@@ -35,7 +35,7 @@ def records(path: Path) -> list[Record]:
             raise CannotRead(f"it has more than {MOST_BYTES // 2**20} MiB")
         lines = content.decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise CannotRead(str(getattr(error, "strerror", None) or "it is not UTF-8 text")) from error
+        raise CannotRead(_why(error) if isinstance(error, OSError) else "it is not UTF-8 text") from error
     found: list[Record] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -63,9 +63,14 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
             with closing(sqlite3.connect(copy)) as connection:
                 yield connection
         except OSError as error:
-            raise CannotRead(str(error.strerror)) from error
+            raise CannotRead(_why(error)) from error
         except sqlite3.Error as error:
             raise CannotRead(f"SQLite says: {error}") from error
+
+
+def _why(error: OSError) -> str:
+    """What the system says of a file, without its name."""
+    return f"it {error.strerror}" if isinstance(error, NotPlainError) else str(error.strerror)
 
 
 def _copied(path: Path, to: Path) -> Path:

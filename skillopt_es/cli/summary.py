@@ -19,6 +19,7 @@ from skillopt_es.cli.score_tables import (
     wants_test,
 )
 from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
+from skillopt_es.counting import counted
 from skillopt_es.deploy.frontmatter import own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
@@ -151,6 +152,8 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference:
         "rejected": state.counts.rejected,
         "indecisive": state.counts.indecisive,
         "skipped": state.counts.skipped,
+        "attempts": state.counts.rollouts,
+        "unmeasured": state.counts.unmeasured,
         "stopped": None if state.stopped is None else state.stopped.reason,
         "gate_metric": deciding_in(state.started, state.overrides).metric or None,
         "baseline": None if baseline is None else plain_part_score(baseline, _over(state, baseline)),
@@ -195,6 +198,10 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent, difference: J
     field("validation", _validation(state))
     print_tests(_tests(state), difference, left_out=_untested(state))
     print_certificate(certificate_of(state))
+    if counts.unmeasured:
+        attempts = f"{counts.unmeasured:,} of {counted(counts.rollouts, 'attempt')}"
+        why = f"log {folder.name} --type RolloutCompleted{dir_option(folder.parent)}"
+        field("unmeasured", f"{attempts}; `skillopt-es {why}` says why")
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")
     print_test_types(_tests(state))

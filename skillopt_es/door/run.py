@@ -223,7 +223,11 @@ class Run:
 
 def compare(*runs: Run | str | os.PathLike[str]) -> list[Side]:
     """What `skillopt-es compare` shows, a value for each run: status, steps, scores, what was used."""
-    return [side(open_run(run).folder) for run in runs]
+    sides = [side(open_run(run).folder) for run in runs]
+    for each in sides:
+        if each.problem is not None:  # the command shows it beside the table; a list has no such place
+            raise each.problem
+    return sides
 
 
 def open_run(run: Run | str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs") -> Run:

@@ -76,6 +76,8 @@ def _lines(tasks: Sequence[Task], name: str) -> str:
     """One line of JSON for each task."""
     if isinstance(tasks, str | bytes) or not isinstance(tasks, Sequence):
         raise DataError(f"{name} is {tasks!r:.60}, but must be a list of dicts", hint=_EXAMPLE)
+    if not tasks and name == "tasks":
+        raise DataError("tasks is empty", hint=f"pass at least one for each split; {_EXAMPLE}")
     return "".join(f"{_line(task, f'{name}[{at}]')}\n" for at, task in enumerate(tasks))
 
 

@@ -62,8 +62,8 @@ async def start(config: RunConfig, folder: Path, session: Session, before: Befor
             _check_same_data(data.splits, before.started)
         first = run_started(config, data.splits, folder, guide=guide_of(data.environment), before=before)
         first = evolve(first, worked=worked_of(data.environment), twins=_twins(data.splits))
-        for note in size_notes(config, len(data.splits.train)):
-            session.warn(note)
+        for warning in (*size_notes(config, len(data.splits.train)), *few_notes(data.splits)):
+            session.warn(warning)
         async with (
             open_world(data, first.skill, folder, session) as world,
             closing(_new_writer(folder, session)) as writer,
@@ -359,7 +359,7 @@ def _fewer_than_released(config: RunConfig, size: int) -> bool:
 
 def data_notes(config: RunConfig, splits: Splits) -> Iterator[str]:
     """What is good to know of a run's data before it begins: how they were read, and divided where nobody says how."""
-    yield from (*splits.told, *splits.notes, *shared_notes(splits), *few_notes(splits))
+    yield from (*splits.told, *splits.notes, *shared_notes(splits))
     if usual := usual_split(config):
         sizes = f"{len(splits.train)} to train, {len(splits.val)} to validate, {len(splits.test)} to test"
         yield f"the tasks are divided as {usual}: {sizes}"
@@ -370,7 +370,7 @@ FEW_TO_JUDGE = 20
 
 
 def few_notes(splits: Splits) -> tuple[str, ...]:
-    """A note about validation tasks that are too few for verdicts to rest on."""
+    """A warning about validation tasks that are too few for verdicts to rest on."""
     count = len(splits.val)
     if not 0 < count < FEW_TO_JUDGE:
         return ()

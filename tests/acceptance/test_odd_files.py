@@ -139,6 +139,7 @@ def test_a_conversation_that_cannot_be_read_stops_no_other(
     assert found.json["candidates"] == 2
     [unreadable] = found.json["unreadable"]
     assert unreadable["file"] == str(bad)
+    assert not unreadable["why"].startswith("is ")
 
 
 def test_half_a_character_spoils_no_conversation(cli: Cli, home: Path) -> None:

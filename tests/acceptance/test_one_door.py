@@ -218,6 +218,11 @@ def test_python_does_not_use_it_either(places: dict[str, str]) -> None:
         lambda: list(run.follow()),
         lambda: skillopt_es.resume(run),
         lambda: skillopt_es.train_on(run, name="on"),
+        lambda: skillopt_es.compare(run),
+        lambda: skillopt_es.evaluate(run, splits=["val"]),
+        lambda: run.explain(1),
+        lambda: run.fork("step 1"),
+        lambda: run.export(run.folder.parent / "skill"),
     ]
     for use in uses:
         with pytest.raises(LogError, match=CUT):

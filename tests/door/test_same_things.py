@@ -195,6 +195,7 @@ def test_tasks_may_be_split_already(folder: Path) -> None:
         ([{"id": "a"}, 3], r"tasks\[1\] is 3, but must be a dict"),
         ([{"id": "a", "when": object()}], r"tasks\[0\] is not JSON"),
         ("tasks.jsonl", "must be a list of dicts"),
+        ([], "tasks is empty"),
         ({"train": [], "dev": []}, "tasks has a split 'dev'"),
     ],
 )
@@ -202,6 +203,13 @@ def test_what_is_no_list_of_tasks_is_refused(tasks: Any, said: str) -> None:
     """Before anything is asked, with the place in the list."""
     with pytest.raises(so.DataError, match=said):
         so.train(CONFIG, tasks=tasks, target=knows, optimizer=teaches)
+
+
+def test_few_validation_tasks_are_a_warning(folder: Path) -> None:
+    """A script has no `doctor` that says it."""
+    heard: list[str] = []
+    so.train(CONFIG, tasks=TASKS, target=knows, optimizer=teaches, name="few", watch=so.Watch(warn=heard.append))
+    assert [said for said in heard if "fewer than 20 show large gains and losses only" in said]
 
 
 # --- scoring --------------------------------------------------------------------------------------------------------

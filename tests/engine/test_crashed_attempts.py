@@ -135,6 +135,19 @@ def test_a_crash_scores_zero_where_that_is_asked_for(tmp_path: Path, program: st
     assert all("upstream 503 (agent.py:13, in answer: raise RuntimeError" in row.detail for row in rows)
 
 
+@pytest.mark.parametrize(("crashes", "lost"), [("task.item == 'train5'", True), ("False", False)])
+def test_the_end_of_a_run_says_how_many_attempts_were_not_measured(tmp_path: Path, crashes: str, lost: bool) -> None:
+    """No pause says it where the agent crashes on a single task."""
+    run = trained(tmp_path, project(tmp_path / "p", crashes, "classic"))
+    found = [event.outcome for event in events_of(run.folder) if isinstance(event, RolloutCompleted)]
+    missing = sum(isinstance(outcome, Failed) for outcome in found)
+    assert (missing > 0) == lost
+    shown = command("resume", "one", "--dir", tmp_path, cwd=tmp_path)
+    assert (f"unmeasured  {missing} of {len(found)} attempts; " in shown.out) == lost
+    as_json = command("resume", "one", "--dir", tmp_path, "--json", cwd=tmp_path).json
+    assert (as_json["attempts"], as_json["unmeasured"]) == (len(found), missing)
+
+
 def test_too_many_crashes_pause_and_name_what_decides(tmp_path: Path) -> None:
     """Four of twelve at the first evaluation; resumed with the setting it goes on."""
     run = trained(tmp_path, project(tmp_path / "p", "task.item in ('val0', 'val1', 'val2', 'val3')", "classic"))
