@@ -83,10 +83,11 @@ class Reading:
         """Whether nothing wrong is known by now; whoever shows the log still has to ask for the problem."""
         return self._problem is None
 
-    def check(self) -> None:
-        """Raises what is wrong with the log."""
-        if self._problem is not None:
+    def check(self, until: int | None = None) -> None:
+        """Raises what is wrong with the log; with `until`, only where events up to that one are missing."""
+        if self._problem is not None and (until is None or self.until < until):
             raise self._problem
+        self._seen = True
 
     def meet(self, problem: LogError) -> None:
         """Keeps the first problem: a later one may be its consequence."""
@@ -250,6 +251,5 @@ def whole_log(folder: Path, until: int | None = None) -> Iterator[EventLog]:
     With `until` only what comes after that event may be damaged. A changed row is met when it is read.
     """
     with Reading.of(folder) as reading:
-        if until is None or reading.until < until:
-            reading.check()
+        reading.check(until)
         yield reading.log

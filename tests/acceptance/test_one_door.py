@@ -184,6 +184,18 @@ def test_an_edited_row_is_not_used(command: str, cli: Cli, places: dict[str, str
     assert command in ("show", "usage", "bisect", "handoff list", "handoff answer"), "it should have read that row"
 
 
+def test_a_fork_from_before_the_damage_is_a_whole_run(cli: Cli, places: dict[str, str]) -> None:
+    """It is made with a warning, can be verified and resumed; a moment that is gone is refused."""
+    cut(Path(places["RUN"]))
+    lost = cli("fork", places["RUN"], "--until", "step", "9", "--name", "late")
+    assert (lost.code, (Path(places["RUNS"]) / "late").exists()) == (1, False), lost
+    early = cli("fork", places["RUN"], "--until", "step", "1", "--name", "early")
+    assert (early.code, bool(re.search(CUT, early.err))) == (0, True), early
+    forked = str(Path(places["RUNS"]) / "early")
+    assert cli("resume", forked, "--quiet").code == 0
+    assert cli("verify", forked).code == 0
+
+
 def test_another_run_is_not_begun_with_its_config(cli: Cli, places: dict[str, str]) -> None:
     """`run --again` reads the first event and what changed its settings since."""
     cut(Path(places["RUN"]))
