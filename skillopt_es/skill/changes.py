@@ -52,28 +52,19 @@ class Done:
         files = {**kept, **{path: each.text for path, each in self.written.items()}}
         moved = {path: path for path in before.files} | dict(self.paths)
         assets: dict[str, str] = {}
-        for path, content in sorted(before.assets.items()):
-            place = self._place(path, before, files, {**before.assets, **assets, **files}, content)
+        for path, content in before.assets.items():
+            place = self.paths.get(path) or self._place(path, before, files)
             if place:
                 assets[place], moved[path] = content, place
         executable = {moved[path] for path in before.executable if path in moved} & (files.keys() | assets.keys())
         return evolve(before, files=files, assets=assets, executable=tuple(sorted(executable)))
 
-    def _place(
-        self, path: str, before: SkillTree, files: Mapping[str, str], there: Mapping[str, str], content: str
-    ) -> str:
+    def _place(self, path: str, before: SkillTree, files: Mapping[str, str]) -> str:
         """Where a file that is not text lies now; empty where its skill is gone."""
         skill, _, name = path.partition("/")
         if not before.is_folder or main_file(skill) in files:
             return path
-        new = self.skills.get(skill)
-        if new is None:
-            return ""
-        place = f"{new}/{name}"
-        if there.get(place, content) == content:
-            return place
-        folder, slash, file = name.rpartition("/")
-        return f"{new}/{folder}{slash}{skill}-{file}"
+        return f"{self.skills[skill]}/{name}" if skill in self.skills else ""
 
 
 def changed(tree: SkillTree, edit: Edit) -> Done:
@@ -149,15 +140,18 @@ def _merge(tree: SkillTree, edit: Edit) -> Done:
         return Done(status="skipped_format", note=problem)
     mains = tuple(main_file(each) for each in sources)
     text, others, moved = f"{edit.content.strip()}\n", dict[str, Written](), list[str]()
-    paths = dict[str, str]()
+    paths, there = dict[str, str](), dict[str, str]()
     for each in dict.fromkeys(sources):
-        names = _names_in(each, _carried(tree, each), others)
+        carried = _carried(tree, each)
+        names = _names_in(each, carried, there)
+        there |= {name: carried[old] for old, name in names.items()}
         renamed = {old: name for old, name in names.items() if old != name}
         for old, name in names.items():
             path = f"{each}/{old}"
             paths[path] = f"{new}/{name}"
-            sources_of = others[name].sources if name in others else ()
-            others[name] = Written(text=_relinked(tree.files[path], old, renamed), sources=(*sources_of, path))
+            if path in tree.files:
+                sources_of = others[name].sources if name in others else ()
+                others[name] = Written(text=_relinked(tree.files[path], old, renamed), sources=(*sources_of, path))
         text = _relinked_lines(text, tree, each, mains, renamed)
         moved += [f"{each}/{old} is {new}/{name} now" for old, name in renamed.items()]
     written = {f"{new}/{name}": each for name, each in others.items()}
@@ -174,20 +168,22 @@ def _merge(tree: SkillTree, edit: Edit) -> Done:
 
 
 def _carried(tree: SkillTree, skill: str) -> dict[str, str]:
-    """The texts of a skill's further files, by their paths in its folder."""
-    return {path.partition("/")[2]: text for path, text in _files(tree, skill) if path != main_file(skill)}
+    """What is in a skill's further files, texts and others, by their paths in its folder."""
+    texts = {path: f"text {text}" for path, text in _files(tree, skill) if path != main_file(skill)}
+    assets = {path: f"asset {content}" for path, content in tree.assets.items() if skill_of(path) == skill}
+    return {path.partition("/")[2]: content for path, content in {**texts, **assets}.items()}
 
 
-def _names_in(skill: str, files: Mapping[str, str], there: Mapping[str, Written]) -> dict[str, str]:
+def _names_in(skill: str, files: Mapping[str, str], there: Mapping[str, str]) -> dict[str, str]:
     """
-    What each file of a skill is called beside those that the merged skill has already.
+    What each file of a skill is called in the merged skill, which has some files already.
 
-    A file with another text than that of its name is called after its skill. One with the same text is that file.
+    A name that another content has gets the skill's name in front. A file with the same content is that file.
     """
     names: dict[str, str] = {}
-    for path, text in files.items():
+    for path, content in files.items():
         name, number = path, 1
-        while name in (there.keys() | {*names.values()}) and not (name in there and there[name].text == text):
+        while name in (there.keys() | {*names.values()}) and there.get(name) != content:
             folder, slash, file = path.rpartition("/")
             name = f"{folder}{slash}{skill}-{f'{number}-' if number > 1 else ''}{file}"
             number += 1

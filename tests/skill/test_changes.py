@@ -116,6 +116,24 @@ def test_what_is_no_text_goes_where_its_skill_goes() -> None:
     assert (described.assets, described.executable) == (tree.assets, tree.executable)
 
 
+def test_a_merge_keeps_each_file_and_leads_each_link_to_its_own() -> None:
+    """Also where the name that a file would get is taken, and where a text links to a picture."""
+    linked = {"prices/SKILL.md": f"{TREE.files['prices/SKILL.md']}- see ![the list](a.png)\n"}
+    tree = SkillTree(
+        files={**TREE.files, **linked},
+        main="",
+        assets={"money/a.png": "QQ==", "money/prices-a.png": "Qw==", "prices/a.png": "Qg=="},
+    )
+    both = skill("money", "Both.", "- both\n- see ![the list](a.png)")
+    merged, _ = after(edit("merge", "money", both, "money prices"), tree=tree)
+    assert dict(merged.assets) == {
+        "money/a.png": "QQ==",
+        "money/prices-a.png": "Qw==",
+        "money/prices-2-a.png": "Qg==",
+    }
+    assert "- see ![the list](prices-2-a.png)" in merged.files["money/SKILL.md"]
+
+
 def test_the_parts_of_a_change_come_together_or_not_at_all() -> None:
     """A split whose second part has a taken name leaves the skill as it is; another change is not touched by that."""
     parts = [
