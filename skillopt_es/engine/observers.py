@@ -57,7 +57,8 @@ class Observers:
             try:
                 tell(observer)
             except Exception as error:  # noqa: BLE001 -- it is the observer's own, and logged with its traceback
-                self._observers.remove(observer)
+                # By identity: another one may be equal to it.
+                self._observers = [each for each in self._observers if each is not observer]
                 name, said = type(observer).__name__, f"{type(error).__name__}: {error}"
                 logger().error("observer_failed", observer=name, exc_info=error)
                 self._warn(f"the observer {name} raised {said}; the run continues without this observer")
