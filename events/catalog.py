@@ -67,7 +67,8 @@ class RunStarted(Event):
     `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts; `learned` is there in
     a run that continues another one. `worked` is how an accepted answer looks as a right reply, with `{answer}` in it,
     where training items may be shown as examples in the skill; `twins` are those of them that ask what an item of
-    validation or test asks. `config_file` is there where a file of the user's own was read.
+    validation or test asks. `config_file` is there where a file of the user's own was read. `limit_chosen` says that
+    the user has set `env.max_completion_tokens`: a reply that is cut there is graded as it stands.
     """
 
     VERSION = 2
@@ -87,6 +88,7 @@ class RunStarted(Event):
     worked: str = ""
     twins: tuple[str, ...] = ()
     config_file: ConfigFile | None = None
+    limit_chosen: bool = False
 
 
 @frozen(kw_only=True)

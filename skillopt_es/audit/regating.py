@@ -9,7 +9,7 @@ from attrs import evolve
 
 from skillopt_es.audit.regate import regate
 from skillopt_es.audit.regated import Regated
-from skillopt_es.config import any_overrides, recorded_config
+from skillopt_es.config import any_overrides
 from skillopt_es.engine.programs import check_allowed
 from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
@@ -33,7 +33,7 @@ def regated(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
         run = recorded_run(state.started, folder, state.overrides)
         if not changed:
             return run
-        config = recorded_config(dict(state.started.config), Path(run.config.folder), {**state.overrides, **changed})
+        config = recorded_run(state.started, folder, {**state.overrides, **changed}).config
         return evolve(run, config=config)
 
     return regate(log.read(), run_at)

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from skillopt_es.audit.regate import RunAt, regate
 from skillopt_es.audit.regated import Regated, Regraded
-from skillopt_es.config import any_overrides, recorded_config
+from skillopt_es.config import any_overrides
 from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
@@ -84,7 +84,7 @@ async def rescored(
     started, overridden = tried.state.started, tried.state.overrides
     assert started is not None
     home = Path(tried.last.config.folder)
-    config = recorded_config(dict(started.config), home, {**overridden, **asked_from_here(changed, home)})
+    config = recorded_run(started, folder, {**overridden, **asked_from_here(changed, home)}).config
     executor = local_executor()
     async with environment_of(config, world) as environment:
         _check_environment(environment)

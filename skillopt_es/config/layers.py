@@ -34,6 +34,7 @@ from skillopt_es.events.plain import read_plain, real_path
 from skillopt_es.events.values import ConfigFile, Json, Role, digest_of
 
 _DEMO = "demo"
+_LIMIT = "env.max_completion_tokens"
 _NO_VARIABLES: Mapping[str, str] = {}
 
 
@@ -114,11 +115,9 @@ def _loaded(
 
 
 def limits_answers(config: RunConfig) -> bool:
-    """Whether the user has limited the target's answers: by another number than the default, or the model's own."""
-    section = _parsed("base.yaml")[1]["env"]
-    assert isinstance(section, dict)
+    """Whether the user has limited the target's answers, to less than the model itself can write."""
     most, writes = config.env.max_completion_tokens, config.target_model.max_output_tokens
-    return most != section["max_completion_tokens"] and (not writes or most < writes)
+    return config.limit_chosen and (not writes or most < writes)
 
 
 def _shipped(name: str) -> tuple[str, Tree]:
@@ -166,8 +165,14 @@ _OLDER_LOGS: Tree = {
 """What ran where a log does not have the key yet: where that is another thing than today's default."""
 
 
-def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunConfig:
-    """The run that a log has recorded; a key that is newer than the log has the value that keeps what was then."""
+def recorded_config(
+    recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY, *, limit_chosen: bool = False
+) -> RunConfig:
+    """
+    The run that a log has recorded; a key that is newer than the log has the value that keeps what was then.
+
+    `limit_chosen` is recorded beside the config: no setting of a later session changes it.
+    """
     layers = _Layers()
     older, log = ("older logs", _OLDER_LOGS), ("the log", copy.deepcopy(recorded))
     # What a log says lies over what ran before there was a key for it.
@@ -179,12 +184,13 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
     told = {key: source for key, source in layers.sources.items() if source == ASKED}
     models = cast(Tree, recorded.get("model", {}))
     asks = [role for role in TRAINING if models.get(role)]  # the log of an evaluation need not name an optimizer
-    return parse_config(layers.tree, folder=folder, sources=told, asks=asks)
+    config = parse_config(layers.tree, folder=folder, sources=told, asks=asks)
+    return evolve(config, limit_chosen=limit_chosen)
 
 
 # What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
 _RESUMABLE = {
-    "env": ("executor", "workers", "exec_timeout", "max_completion_tokens"),
+    "env": ("executor", "workers", "exec_timeout"),
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share", "crashed"),
@@ -260,6 +266,8 @@ def _instead(section: str, name: str, run: str, where: str, steps: int) -> str:
     key = f"{section}.{name}"
     if key == "train.num_epochs":
         return f"`skillopt-es continue {run} --set {key}=…{where}` trains on from its best skill, as a new run"
+    if key == _LIMIT:
+        return f"`skillopt-es fork {run} --set {key}=…{where}` makes another run with it, if no result rests on it yet"
     if section == "env" or (section == "train" and name in PLANNED_BY):
         return (
             "a new run can have another value, and begin with this one's best skill: "
@@ -293,7 +301,8 @@ def with_overrides(
     layers = _Layers(tree=copy.deepcopy(dict(config.resolved)))
     for text in overrides:
         layers.add(_parse_override(text), ASKED)
-    return layers.settled(Path(config.folder), environ, asks)
+    changed = layers.settled(Path(config.folder), environ, asks)
+    return evolve(changed, limit_chosen=config.limit_chosen or changed.limit_chosen)
 
 
 @define
@@ -350,6 +359,7 @@ class _Layers:
             ),
             sources=own.sources,
             released_size=self._has_released_size(config),
+            limit_chosen=not is_packaged(own.sources.get(_LIMIT, DEFAULTS)),
         )
 
     def _has_released_size(self, config: RunConfig) -> bool:

@@ -361,7 +361,7 @@ class RunConfig:
 
     `notices` is what the user has to be told about keys without effect, `notes` how the others were understood,
     `sources` says where each key's value is from; `released_size` that `train.train_size` is what the original's files
-    say of the released split, and nobody's wish.
+    say of the released split, and nobody's wish. `limit_chosen` says that `env.max_completion_tokens` is the user's.
     """
 
     optimizer_model: RoleConfig
@@ -384,6 +384,7 @@ class RunConfig:
     notes: tuple[str, ...] = field(default=(), eq=False)
     sources: Mapping[str, str] = field(factory=dict, eq=False)
     released_size: bool = field(default=False, eq=False)
+    limit_chosen: bool = field(default=False, eq=False)
     file: ConfigFile | None = field(default=None, eq=False)
 
     def path(self, value: str) -> Path:

@@ -207,7 +207,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _MOST_DETAIL else text[: _MOST_DETAIL - 1] + "…"
 
 
-_CUT_TWICE = "the reply was cut off twice; `resume --ask-again --set env.max_completion_tokens=N` raises its limit"
+_CUT_TWICE = "the reply was cut off twice; `fork --set env.max_completion_tokens=N` makes a run with a higher limit"
 
 
 class _StillCutError(Exception):

@@ -102,11 +102,11 @@ def recorded_run(started: RunStarted, folder: Path, overrides: Mapping[str, Json
     """The run that a log's first event describes, with the settings that resuming it has changed."""
     place = config_folder(started.folder, folder)
     try:
-        config = recorded_config(dict(started.config), place)
+        config = recorded_config(dict(started.config), place, limit_chosen=started.limit_chosen)
     except ConfigError as error:
         raise LogDamaged(f"the recorded config cannot be read by this version: {error.message}") from error
     if overrides:  # a wrong one is the user's mistake, not the log's
-        config = recorded_config(dict(started.config), place, overrides)
+        config = recorded_config(dict(started.config), place, overrides, limit_chosen=started.limit_chosen)
     return RunData(config=config, started=started)
 
 
@@ -406,7 +406,7 @@ def too_many_unmeasured(outcomes: Sequence[Outcome], run: RunData, split: Split,
 
 
 def _are_too_many(outcomes: Sequence[Outcome], run: RunData, split: Split, items: int) -> bool:
-    most: float = getattr(run.config.rollout, _share_key(split))
+    _, most = _largest_share(run, split)
     return len(_missing_of(outcomes)) > most * items
 
 
@@ -420,21 +420,24 @@ def _missing_of(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [outcome for outcome in outcomes if not isinstance(outcome, Measured)]
 
 
-def _share_key(split: Split) -> str:
-    return "max_failed_share_train" if split == "train" else "max_failed_share"
+def _largest_share(run: RunData, split: Split) -> tuple[str, float]:
+    """The largest share of a split's items that may be without a grade, after the key that sets it."""
+    rollout = run.config.rollout
+    if split == "train":
+        return "rollout.max_failed_share_train", rollout.max_failed_share_train
+    return "rollout.max_failed_share", rollout.max_failed_share
 
 
 def unmeasured_hint(outcomes: Iterable[Outcome], run: RunData, split: Split = "val") -> str:
     """What to do where too many results could not be measured, and which settings decide how many are too many."""
     kinds = {outcome.kind for outcome in outcomes if isinstance(outcome, Failed)}
-    key = _share_key(split)
+    key, now = _largest_share(run, split)
     said = []
     if UNREADABLE in kinds:
-        said.append("look at what the judge replied; each resume asks it anew about these items")
+        said.append("look at what the judge replied; each resume asks it again about these items")
     if "crash" in kinds:
         said.append("with `--set rollout.crashed=zero` an attempt whose every try crashed scores 0")
-    now: float = getattr(run.config.rollout, key)
-    said.append(f"with `--set rollout.{key}=N` (now {now:g}) a larger share of the items may be without a grade")
+    said.append(f"with `--set {key}=N` (now {now:g}) a larger share of the items may be without a grade")
     return "; ".join(said)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from attrs import AttrsInstance, asdict
 
-from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig
+from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig, limits_answers
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.tasks import RunData
@@ -45,7 +45,7 @@ _PATIENCE = (
 
 def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
     """Why what a fork wants to change does not fit what stands before it; empty when it does."""
-    if _deciding(old) == _deciding(new):
+    if _deciding(old) == _deciding(new) and not _limits_otherwise(old, new):
         return ""
     begun = program_at(state).under_way(state)
     if begun:
@@ -76,11 +76,24 @@ def _against_what_was_measured(old: RunConfig, new: RunConfig) -> str:
         return "the skills measured so far were measured with another target model, and cannot be compared with it"
     if _answering(old.judge_model) != _answering(new.judge_model):
         return "the skills measured so far were graded by another judge, and cannot be compared with it"
+    if _limits_otherwise(old, new):
+        most = old.env.max_completion_tokens
+        return f"env.max_completion_tokens is {most}, and the skills measured so far were measured with it"
     if old.evaluation.compare_answers != new.evaluation.compare_answers:
         return "evaluation.compare_answers: the skills measured so far were judged the other way"
     if old.evaluation.sel_env_num != new.evaluation.sel_env_num:
         return "evaluation.sel_env_num: the skills measured so far were measured on other validation items"
     return ""
+
+
+def _limits_otherwise(old: RunConfig, new: RunConfig) -> bool:
+    """
+    Whether an answer counts otherwise for its limit: where it is cut at one that was chosen, it is graded.
+
+    At a limit that nobody chose it is not measured: then a higher one changes no result.
+    """
+    was, now = old.env.max_completion_tokens, new.env.max_completion_tokens
+    return now < was or (now != was and limits_answers(old))
 
 
 def _deciding(config: RunConfig) -> tuple[object, ...]:

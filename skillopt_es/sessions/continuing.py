@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from skillopt_es.config import RunConfig, any_overrides, recorded_config
-from skillopt_es.config.places import config_folder
+from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.programs import check_allowed, fold_log, program_of
+from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Learned, SkillTree
@@ -37,11 +37,12 @@ def read_before(folder: Path, overrides: Sequence[str]) -> Before:
             f"{folder.name} has no best skill yet", hint=f"`skillopt-es resume {folder.name}` goes on with it"
         )
     check_allowed("resume", started, folder.name)
-    place = config_folder(started.folder, folder)
     changed = {**state.overrides, **any_overrides(overrides)}
     learned = program_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))
+    config = recorded_run(started, folder, changed).config
+    chosen = started.limit_chosen or "env.max_completion_tokens" in changed
     return Before(
-        config=recorded_config(dict(started.config), place, changed),
+        config=evolve(config, limit_chosen=chosen),
         skill=state.best.skill,
         learned=learned,
         started=started,

@@ -168,6 +168,7 @@ def evaluation_name(request: EvaluationRequest, digests: Mapping[str, str]) -> s
         "env": {key: value for key, value in env.items() if key not in _NOT_ASKED},
         "data": dict(digests),
         "seed": request.config.train.seed,
+        "limit_chosen": request.config.limit_chosen,  # it decides what a reply that is cut there counts as
     }
     judge = request.config.judge_model
     if judge.model:
@@ -229,6 +230,7 @@ def _started(request: EvaluationRequest, world: OpenWorld, folder: Path) -> RunS
         total_steps=0,
         notes=("an evaluation of one skill, not a training run", *request.notes, *world.notes),
         program=EVALUATION.name,
+        limit_chosen=request.config.limit_chosen,
     )
 
 

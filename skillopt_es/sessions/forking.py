@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.config import RunConfig, any_overrides, recorded_config
+from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.programs import check_allowed, evolve, fold, program_at
 from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
@@ -55,7 +55,7 @@ def make_fork(
     state, texts, info = _shared(parent, seq)
     before = _forkable(state, parent, seq)
     changed = any_overrides(overrides)
-    config = recorded_config(dict(before.started.config), Path(before.config.folder), {**state.overrides, **changed})
+    config = recorded_run(before.started, parent, {**state.overrides, **changed}).config
     why = contradiction(state, before.config, config)
     if why:
         what = f"{_named(changed)} cannot change after event {seq} of {parent.name}"

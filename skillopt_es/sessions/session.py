@@ -257,6 +257,7 @@ def run_started(
         prompts=LATEST,
         learned=None if before is None else before.learned,
         config_file=config.file,
+        limit_chosen=config.limit_chosen,
     )
 
 

@@ -364,7 +364,9 @@ def _changed(stage: Stage, settings: Mapping[str, Json]) -> RunConfig:
     for event in stage.opening:
         if isinstance(event, RunResumed):
             overrides |= {setting.key: setting.value for setting in event.overrides}
-    return recorded_config(dict(stage.run.started.config), Path(stage.run.config.folder), {**overrides, **settings})
+    started = stage.run.started
+    place = Path(stage.run.config.folder)
+    return recorded_config(dict(started.config), place, {**overrides, **settings}, limit_chosen=started.limit_chosen)
 
 
 def _calls(

@@ -175,7 +175,7 @@ def test_a_run_goes_on_without_the_grades_that_nobody_can_read(folder: Path, cli
 
     so.train(CONFIG, name="hm", target=so.ChatFunction(echo), judge=sometimes)
     paused = cli("status", "hm")
-    assert "each resume asks it anew" in paused.out + paused.err
+    assert "each resume asks it again" in paused.out + paused.err
     assert "rollout.max_failed_share=N" in paused.out + paused.err
     done = so.resume("hm", target=so.ChatFunction(echo), judge=sometimes, settings={"rollout.max_failed_share": 1})
     assert done.status == "completed"

@@ -33,6 +33,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "worked": "",
         "twins": (),
         "config_file": None,
+        "limit_chosen": False,
     },
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
     "RunForked": {"overrides": ()},

@@ -7,37 +7,91 @@ from pathlib import Path
 
 import pytest
 from support.logs import events_of
-from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
+from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.audit.check import check
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import RunPaused, RunResumed
+from skillopt_es.events.catalog import RolloutCompleted, RunPaused, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.ports import ChatReply, ChatRequest, Usage
+from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 
+RAISED = ("env.max_completion_tokens=20000",)
 
-def test_a_pause_for_cut_replies_ends_with_a_higher_limit(tmp_path: Path) -> None:
-    """The recorded cut answers are asked anew; the new limit is in the log, and every decision still follows."""
+
+def cut_below(limit: int) -> ScriptedWorld:
+    """A target that is cut off at every lower limit, on one validation item."""
 
     def cut(request: ChatRequest) -> str | ChatReply:
-        short = request.max_tokens < 1000 and "id: v3" in request.messages[1].content
-        cut_short = ChatReply(text="righ", finish="length", usage=Usage(output=4))  # the endpoint's own limit
-        return cut_short if short else target_reply(request)
+        if request.max_tokens < limit and "id: v3" in request.messages[1].content:
+            return ChatReply(text="righ", finish="length", usage=Usage(output=request.max_tokens))
+        return target_reply(request)
 
-    world = ScriptedWorld(target=ScriptedModel("scripted target", cut))
-    run = tmp_path / "run"
-    asyncio.run(start(config(tmp_path, ["env.max_completion_tokens=10"]), run, world.session()))
-    assert isinstance(events_of(run)[-1], RunPaused)
-    raised = ("env.max_completion_tokens=2000",)
-    asyncio.run(resume(run, world.session(ask_again=True, overrides=raised)))
-    assert read_state(run).status == "completed"
-    [resumed] = [event for event in events_of(run) if isinstance(event, RunResumed)]
-    assert [(setting.key, setting.value) for setting in resumed.overrides] == [("env.max_completion_tokens", 2000)]
+    return ScriptedWorld(target=ScriptedModel("scripted target", cut))
+
+
+def is_sound(run: Path) -> bool:
+    """Whether every decision follows from the evidence."""
     with EventLog.open(run) as log:
-        assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
+        return asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
+
+
+def test_a_pause_for_cut_replies_ends_with_a_higher_limit_in_a_fork(tmp_path: Path) -> None:
+    """A limit that nobody chose leaves such items without a result, so no result rests on it; `resume` keeps it."""
+    world, run = cut_below(20_000), tmp_path / "run"
+    asyncio.run(start(config(tmp_path), run, world.session()))
+    paused = events_of(run)[-1]
+    assert isinstance(paused, RunPaused)
+    assert "`fork --set env.max_completion_tokens=N`" in paused.message
+    with pytest.raises(ConfigError, match=r"env\.max_completion_tokens: a run that has begun keeps it") as refused:
+        asyncio.run(resume(run, world.session(ask_again=True, overrides=RAISED)))
+    assert "`skillopt-es fork run --set env.max_completion_tokens=…" in refused.value.hint
+    fork = tmp_path / "fork"
+    make_fork(run, len(events_of(run)), fork, overrides=RAISED, now=lambda: NOON)
+    asyncio.run(resume(fork, world.session()))
+    assert read_state(fork).status == "completed"
+    assert is_sound(fork)
+
+
+def test_a_limit_that_was_chosen_stays_as_long_as_results_rest_on_it(tmp_path: Path) -> None:
+    """Cut replies are graded at it: skills measured with another one cannot be compared, not even in a fork."""
+    world, run = cut_below(20_000), tmp_path / "run"
+    asyncio.run(start(config(tmp_path, ["env.max_completion_tokens=64"]), run, world.session()))
+    events = events_of(run)
+    assert any(isinstance(event, RolloutCompleted) and event.truncated for event in events)
+    measured = next(seq for seq, event in enumerate(events, 1) if isinstance(event, SkillScored))
+    with pytest.raises(ConfigError, match="is 64, and the skills measured so far were measured with it"):
+        make_fork(run, measured, tmp_path / "late", overrides=RAISED, now=lambda: NOON)
+    make_fork(run, 1, tmp_path / "early", overrides=RAISED, now=lambda: NOON)
+    asyncio.run(resume(tmp_path / "early", world.session()))
+    assert is_sound(tmp_path / "early")
+
+
+def test_a_lower_limit_is_no_patience_either(tmp_path: Path) -> None:
+    """What was measured had more room."""
+    run = tmp_path / "run"
+    asyncio.run(start(config(tmp_path), run, ScriptedWorld().session()))
+    measured = next(seq for seq, event in enumerate(events_of(run), 1) if isinstance(event, SkillScored))
+    lower = ["env.max_completion_tokens=64"]
+    with pytest.raises(ConfigError, match="is 16384, and the skills measured so far"):
+        make_fork(run, measured, tmp_path / "fork", overrides=lower, now=lambda: NOON)
+
+
+def test_the_default_written_down_is_a_choice(tmp_path: Path) -> None:
+    """It is recorded when the run starts, whatever our default is when somebody reads the log."""
+    world, written = cut_below(20_000), ["env.max_completion_tokens=16384"]
+    for name, settings, chosen in (("own", written, True), ("ours", [], False)):
+        run = tmp_path / name
+        asyncio.run(start(config(tmp_path, settings), run, world.session()))
+        first = events_of(run)[0]
+        assert isinstance(first, RunStarted)
+        assert first.limit_chosen is chosen
+        rows = [event for event in events_of(run) if isinstance(event, RolloutCompleted) and event.item == "v3"]
+        assert {row.truncated for row in rows} == {chosen}
+        assert is_sound(run)
 
 
 @pytest.mark.parametrize(
