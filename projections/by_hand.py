@@ -15,6 +15,23 @@ from skillopt_es.events.values import Split, SplitIds
 
 
 @frozen(kw_only=True)
+class HandCounts:
+    """
+    How much people did, without the names of tasks: candidates, lines, hints, and what they left out.
+
+    `left_out` is how many tasks of each split, and `results_left_out` how many single results.
+    """
+
+    accepted: int = 0
+    rejected: int = 0
+    pinned: int = 0
+    struck: int = 0
+    hints: int = 0
+    left_out: Mapping[Split, int] = field(factory=dict)
+    results_left_out: int = 0
+
+
+@frozen(kw_only=True)
 class ByHand:
     """
     What people did: which candidates (by hash) they took or refused, how many lines they pinned and struck, and hints.
@@ -30,14 +47,18 @@ class ByHand:
     results: tuple[tuple[str, str], ...] = ()
 
     @property
-    def accepted(self) -> int:
-        """How many candidates a person accepted."""
-        return sum(order == "take" for order in self.decided.values())
-
-    @property
-    def rejected(self) -> int:
-        """How many candidates a person rejected."""
-        return sum(order == "refuse" for order in self.decided.values())
+    def counts(self) -> HandCounts:
+        """How much that is."""
+        orders = [*self.decided.values()]
+        return HandCounts(
+            accepted=orders.count("take"),
+            rejected=orders.count("refuse"),
+            pinned=self.pinned,
+            struck=self.struck,
+            hints=self.hints,
+            left_out={split: len(items) for split, items in self.left_out.items()},
+            results_left_out=len(self.results),
+        )
 
     def __bool__(self) -> bool:
         """Whether anybody did anything that a score may rest on; a pause or another budget is no such thing."""

@@ -70,9 +70,10 @@ def export_command(
     Write a run's skill, events, tables or results to OUT. RUN is a name or a folder; the newest run when left out.
 
     \b
-    skill    to a file OUT: the skill's text, byte for byte. To a folder (it exists, or OUT ends with /): a skill that
-             coding agents load, SKILL.md with frontmatter, its other files, and PROVENANCE.json. The skill has the name
-             of --name, of its own frontmatter, or else of OUT; unless OUT has that name, a folder of it is made in OUT
+    skill    to a file OUT, such as SKILL.md: the skill's text, byte for byte. To a folder (it exists, or OUT ends
+             with / or has no suffix): a skill that coding agents load, SKILL.md with frontmatter, its other files, and
+             PROVENANCE.json. The skill has the name of --name, of its own frontmatter, or else of OUT; unless OUT has
+             that name, a folder of it is made in OUT
     jsonl    one event a line, whole; the same log always gives the same bytes
     sqlite   tables of steps, evaluations, rollouts, edits and calls, for SQL and spreadsheets, and a full-text search
              of skills and edits; of several runs, too: `export first second --format sqlite --out runs.db`. A file
@@ -154,10 +155,17 @@ def _refuse_run(out: str, form: str, runs: Sequence[str], directory: Path) -> No
         hint = f"name a file or a folder: `skillopt-es export {what} {to}{form_said}{where}`"
     elif Path(out).name == out and is_run(directory / out):
         usual = f"`skillopt-es export {what} {to}{form_said}{where}` writes to {to}"
-        hint = f"{usual}, and ./{out} is a file of that name"
+        kind = "folder" if form in ("skillopt", "datasette") or (form == "skill" and _is_folder(out)) else "file"
+        hint = f"{usual}, and ./{out} is a {kind} of that name"
     else:
         return
     raise OutputRefused(f"{out} is a run, not a place to write to", hint=hint)
+
+
+def _is_folder(out: str) -> bool:
+    """Whether a skill goes to a folder there: one that exists or is named as one, or a name as folders have."""
+    path = Path(out)
+    return out != "-" and (out.endswith("/") or path.is_dir() or not (path.suffix or path.exists()))
 
 
 def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) -> None:
@@ -169,7 +177,7 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
     if skill.is_folder:
         _export_skills(skill, facts, choice, out, force=force)
         return
-    if out != "-" and (out.endswith("/") or path.is_dir()):
+    if _is_folder(out):
         here = path.resolve().name
         built = skill_folder(skill, facts, name_of(skill, choice.name, here), choice.description)
         for file in write_folder(path if built.name == here else path / built.name, built, force=force):
@@ -194,7 +202,7 @@ def _export_skills(skill: SkillTree, facts: Facts, choice: SkillChoice, out: str
     from skillopt_es.deploy.folder import skill_folders
 
     refuse_names(choice)
-    if out == "-" or not (out.endswith("/") or Path(out).is_dir()):
+    if not _is_folder(out):
         raise OutputRefused(
             "what was trained is a folder of skills", hint=f"name a folder: {out.strip('-') or 'skills'}/"
         )

@@ -1,8 +1,8 @@
 """
 The process of a long run: how it is set up, how many files it may have open, and what Ctrl-C does.
 
-The first Ctrl-C finishes what is in flight and stops, the second one stops at once. SIGTERM and SIGHUP are a first one,
-however often they come: a closing terminal and `timeout` send theirs twice.
+The first Ctrl-C finishes what is in flight and stops, the second one stops at once. SIGTERM does the same, but a second
+one right after the first is its echo, as `timeout` sends it. SIGHUP never counts twice: a closing terminal repeats it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+
+from attrs import define
 
 from skillopt_es.cli.terminal import print_note, print_warning, tell
 from skillopt_es.door.work import Watch
@@ -112,6 +114,30 @@ def _are_few() -> bool:
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ECHO_SECONDS = 2.0
+
+
+@define
+class StopRequests:
+    """How often a signal asked to stop: once, and calls in flight are finished; twice, and nothing is waited for."""
+
+    clock: Callable[[], float] = time.monotonic
+    times: int = 0
+    _first: float = 0.0
+
+    def hear(self, number: int) -> None:
+        """A signal has come."""
+        now = self.clock()
+        if not self.times:
+            self._first = now
+        elif number != signal.SIGINT and (number != signal.SIGTERM or now - self._first <= ECHO_SECONDS):
+            return
+        self.times += 1
+
+
+def heard_signals() -> list[signal.Signals]:
+    """Those that ask to stop; what the caller had us ignore (nohup, a background job of a script) stays ignored."""
+    return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @asynccontextmanager
@@ -128,26 +154,24 @@ async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> Asyn
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
-    asked = at_once = False
+    asked = StopRequests()
 
     def on_signal(number: signal.Signals) -> None:
-        nonlocal asked, at_once
-        if not asked:
-            asked = True
+        before = asked.times
+        asked.hear(number)
+        if not before:
             say(f"stopping: {_calls(in_flight.count)} in flight (Ctrl-C once more to stop at once)")
-        elif number == signal.SIGINT:
-            at_once = True
+        elif asked.times > before:
             task.cancel()
 
-    # What the caller had us ignore (nohup, a background job of a script) stays ignored.
-    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    heard = heard_signals()
     for number in heard:
         loop.add_signal_handler(number, on_signal, number)
     try:
-        yield lambda: asked
+        yield lambda: asked.times > 0
     except asyncio.CancelledError:
         # Cancelled by somebody else: that is not the user who asked to stop.
-        if not at_once:
+        if asked.times < 2:
             raise
         raise Interrupted("stopped at once, as asked; calls in flight may be paid again") from None
     finally:

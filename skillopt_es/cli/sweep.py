@@ -156,24 +156,18 @@ def _found(what: str | None, directory: Path) -> Path:
 @contextmanager
 def _signals() -> Iterator[Callable[[], int]]:
     """How often somebody has asked to stop: once, and runs finish their calls; twice, and they do not wait."""
-    asked = 0
+    from skillopt_es.cli.process import StopRequests, heard_signals
+
+    asked = StopRequests()
 
     def on_signal(number: int, _: object) -> None:
-        nonlocal asked
-        # Only Ctrl-C counts twice: a closing terminal and `timeout` send theirs more than once.
-        if not asked or number == signal.SIGINT:
-            asked += 1
-            if asked == 1:
-                tell("stopping", "stopping: the runs finish their calls in flight (Ctrl-C once more to stop at once)")
+        if not asked.times:
+            tell("stopping", "stopping: the runs finish their calls in flight (Ctrl-C once more to stop at once)")
+        asked.hear(number)
 
-    heard = [
-        number
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is not signal.SIG_IGN
-    ]
-    before = {number: signal.signal(number, on_signal) for number in heard}
+    before = {number: signal.signal(number, on_signal) for number in heard_signals()}
     try:
-        yield lambda: asked
+        yield lambda: asked.times
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

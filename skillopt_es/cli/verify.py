@@ -13,6 +13,7 @@ from skillopt_es.cli.terminal import Toned, print_hanging, say
 from skillopt_es.counting import counted
 from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_time
+from skillopt_es.presenting.words import hand_count_words
 
 if TYPE_CHECKING:
     from skillopt_es.deploy.check import FolderReport
@@ -122,5 +123,7 @@ def _tell_export(report: FolderReport) -> None:
         say(f"{report.name}: ", Toned("NOT what was exported", "bad"), f"{against}; problems found:")
     for problem in report.problems:
         click.echo(f"  {problem}")
+    if report.by_hand is not None:
+        click.echo(f"  the run was steered by hand: {hand_count_words(report.by_hand)}")
     for note in report.notes:
         click.echo(f"  note: {note}")

@@ -19,6 +19,7 @@ from skillopt_es.events.errors import LogError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.plain import is_executable
 from skillopt_es.events.values import Json, digest_of, tree_hash
+from skillopt_es.projections.by_hand import HandCounts
 from skillopt_es.skill.folders import skills_in
 
 WITHOUT_LOG = "without the log it cannot be told whether the run, its verdict and its scores are as this folder says"
@@ -26,7 +27,11 @@ WITHOUT_LOG = "without the log it cannot be told whether the run, its verdict an
 
 @frozen(kw_only=True)
 class FolderReport:
-    """What was found of an exported folder: the first problem is the first difference; `run` is the log's, if any."""
+    """
+    What was found of an exported folder: the first problem is the first difference; `run` is the log's, if any.
+
+    `by_hand` is what people did to the run beside its rules; None where they did nothing.
+    """
 
     ok: bool
     folder: str
@@ -35,6 +40,7 @@ class FolderReport:
     seq: int
     files: int
     run: str = ""
+    by_hand: HandCounts | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -58,6 +64,7 @@ def check_export(folder: Path, log: EventLog | None) -> FolderReport:
         seq=document.facts.log.seq,
         files=len(document.folder.files),
         run=log.run.name if log is not None else "",
+        by_hand=document.facts.run.by_hand,
         problems=tuple(problems),
         notes=tuple(notes),
     )
@@ -65,6 +72,8 @@ def check_export(folder: Path, log: EventLog | None) -> FolderReport:
 
 def provenance_in(folder: Path) -> Provenance:
     """What a folder says of where it comes from; raises DataError when it does not say so."""
+    if folder.is_file():
+        raise DataError(f"{folder} is a file", hint="name the folder that SKILL.md is in")
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}", hint="name the folder that SKILL.md is in")
     try:

@@ -31,7 +31,6 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,
     CertificateWagered,
-    EvidenceRetracted,
     Recorded,
     RunForked,
     RunResumed,
@@ -44,12 +43,13 @@ from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.log import EventLog, Head
 from skillopt_es.events.values import GateVerdict, SkillTree, digest_of
 from skillopt_es.gate.bets import ERROR
+from skillopt_es.projections.by_hand import BY_HAND_TYPES, by_hand
 from skillopt_es.projections.certificate import still_wants, wants_certificate
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in, text_of
 
-_TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound", "CertificateWagered"})
+_TYPES = frozenset({*LINEAGE_TYPES, *BY_HAND_TYPES, "RunResumed", "GapFound", "CertificateWagered"})
 
 
 def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[SkillTree, Facts]:
@@ -119,15 +119,14 @@ def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunF
     started = records[0].event
     assert isinstance(started, RunStarted)
     forks = [each.event for each in records if isinstance(each.event, RunForked)]
-    retractions = [each.event for each in records if isinstance(each.event, EvidenceRetracted)]
-    retracted = {item for event in retractions if not event.place for item in event.items}
+    hand = by_hand(each.event for each in records)
     return RunFacts(
         id=log.run.run_id,
         name=log.run.name,
         software=started.software,
         config_digest=digest_of(canonical_json(settings).encode()),
         models={role: f"{backend_of(settings, role)}/{model_of(settings, role)}" for role in ("target", "optimizer")},
-        retracted=len(retracted),
+        by_hand=hand.counts if hand else None,
         forked_from=tuple(Fork(run=fork.parent, run_id=fork.parent_id, seq=fork.seq) for fork in forks),
     )
 

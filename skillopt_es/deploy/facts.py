@@ -8,6 +8,7 @@ from typing import Literal
 from attrs import frozen
 
 from skillopt_es.events.values import Score, Split
+from skillopt_es.projections.by_hand import HandCounts
 
 Which = Literal["best", "current", "certified", "initial"]
 
@@ -35,7 +36,7 @@ class RunFacts:
     """
     The run; the digest is the SHA-256 of its settings in force as canonical JSON, one flat `section.key` each.
 
-    `retracted` items of its splits were taken out later, because they are no evidence.
+    `by_hand` is what people did to it beside its rules; None where they did nothing.
     """
 
     id: str
@@ -44,7 +45,7 @@ class RunFacts:
     config_digest: str
     models: Mapping[str, str]
     forked_from: tuple[Fork, ...] = ()
-    retracted: int = 0
+    by_hand: HandCounts | None = None
 
 
 @frozen(kw_only=True)

@@ -200,9 +200,10 @@ def by_hand_json(found: ByHand) -> Json:
     """What people did to a run, for programs; null where they did nothing."""
     if not found:
         return None
+    counts = found.counts
     return {
-        "accepted": found.accepted,
-        "rejected": found.rejected,
+        "accepted": counts.accepted,
+        "rejected": counts.rejected,
         "pinned": found.pinned,
         "struck": found.struck,
         "hints": found.hints,

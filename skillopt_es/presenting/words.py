@@ -14,7 +14,7 @@ from skillopt_es.projections.seal import Looks
 from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
-    from skillopt_es.projections.by_hand import ByHand
+    from skillopt_es.projections.by_hand import ByHand, HandCounts
     from skillopt_es.projections.deciding import Deciding
     from skillopt_es.projections.fates import Fate
     from skillopt_es.projections.lines import Part
@@ -90,14 +90,19 @@ _SPLITS: Mapping[Split, str] = {"train": "train task", "val": "validation task",
 
 def by_hand_words(found: ByHand) -> str:
     """What people did to a run: 1 candidate accepted, 2 train tasks left out; empty where they did nothing."""
+    return hand_count_words(found.counts)
+
+
+def hand_count_words(found: HandCounts) -> str:
+    """The same where only the numbers are known."""
     counts = (
         (found.accepted, "candidate", "accepted"),
         (found.rejected, "candidate", "rejected"),
         (found.pinned, "line", "pinned"),
         (found.struck, "line", "struck"),
         (found.hints, "hint", "given"),
-        *((len(found.left_out.get(split, ())), task, "left out") for split, task in _SPLITS.items()),
-        (len(found.results), "result", "left out"),
+        *((found.left_out.get(split, 0), task, "left out") for split, task in _SPLITS.items()),
+        (found.results_left_out, "result", "left out"),
     )
     return ", ".join(f"{counted(number, what)} {done}" for number, what, done in counts if number)
 

@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from support.logs import call_slots, events_of
 from support.project import Endpoint, Project, request_ids, told
 from support.ready import PATIENCE
 
+from skillopt_es.cli.process import ECHO_SECONDS
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.verify import verify
 
@@ -118,13 +120,41 @@ def test_a_second_ctrl_c_ends_the_run_whatever_it_is_doing(
     assert desk.run("resume", "one").code == 0
 
 
-def test_other_signals_never_count_as_the_second(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+def test_an_echo_of_a_signal_does_not_count_as_the_second(desk: Desk, endpoint: Endpoint, project: Project) -> None:
     """A closing terminal sends SIGHUP twice, `timeout` SIGTERM: the run still ends in order."""
     with training(desk, endpoint, calls=20) as running:
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGHUP, signal.SIGHUP):
             running.send(number)
-            running.until(lambda: "stopping" in running.said)
         assert_paused_well(running.wait(), endpoint, project)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "config.yaml"),
+        ("eval", "config.yaml", "--split", "val"),
+        pytest.param(("resume", "one", "--max-calls", "1000"), marks=pytest.mark.slow),
+        pytest.param(("sweep", "sweep.yaml"), marks=pytest.mark.slow),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_second_kill_stops_at_once(desk: Desk, endpoint: Endpoint, project: Project, words: tuple[str, ...]) -> None:
+    """As Ctrl-C does: it does not wait for an endpoint that takes its time."""
+    if words[0] == "resume":
+        assert desk.run("run", "config.yaml", "--run", "one", "--max-calls", 10).code == 3
+    (project.folder / "sweep.yaml").write_text("config: config.yaml\nseeds: 1\n")
+    calls = len(endpoint.server.requests)
+    endpoint.delay = 2 * PATIENCE
+    with desk.start(*words) as running:
+        running.until(lambda: len(endpoint.server.requests) > calls)
+        running.send(signal.SIGTERM)
+        running.until(lambda: "Ctrl-C once more" in running.said)
+        time.sleep(ECHO_SECONDS)  # what comes earlier is an echo
+        running.send(signal.SIGTERM)
+        done = running.wait()
+    assert done.code == 130
+    assert not done.complaints
+    assert words[0] == "sweep" or "stopped at once, as asked" in done.err
 
 
 def test_nohup_is_respected(desk: Desk, endpoint: Endpoint, project: Project) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve as replace
@@ -70,6 +72,27 @@ def test_each_command_that_shows_a_score_says_so(cli: Cli) -> None:
     assert "steered" not in listed["usual"]
     assert {each["run"]: each["by_hand"] for each in cli("runs", "--json").json} == {"usual": None, "steered": JSON}
     assert cli("runs", "--json").json == cli("runs", "--json").json  # from what is kept, too
+
+
+def test_a_skill_that_is_exported_or_installed_says_so(cli: Cli, tmp_path: Path) -> None:
+    """In its provenance, without the names of tasks, and as it was at that moment; the log vouches for it."""
+    numbers = {"accepted": 1, "rejected": 0, "pinned": 0, "struck": 0, "hints": 1, "left_out": {"train": 1}}
+    say = ("--description", "what it is for")
+
+    def steered(folder: Path) -> Any:
+        return json.loads((folder / "PROVENANCE.json").read_text())["facts"]["run"]["by_hand"]
+
+    assert cli("export", "steered", f"{tmp_path}/skill/", *say).code == 0
+    assert steered(tmp_path / "skill") == {**numbers, "results_left_out": 0}
+    done = cli("verify", "steered", "--export", tmp_path / "skill")
+    assert (done.code, f"steered by hand: {WORDS}" in done.out) == (0, True)
+    assert cli("export", "steered", f"{tmp_path}/early/", "--at", "seq", 2, *say).code == 0
+    assert steered(tmp_path / "early") is None
+    assert cli("verify", "steered", "--export", tmp_path / "early").code == 0
+    assert cli("install", "usual", "--to", tmp_path / "skills", "--name", "usual", *say).code == 0
+    assert steered(tmp_path / "skills" / "usual") is None
+    assert cli("install", "steered", "--to", tmp_path / "skills", "--name", "steered", *say).code == 0
+    assert steered(tmp_path / "skills" / "steered") == {**numbers, "results_left_out": 0}
 
 
 def test_the_page_says_so_beside_its_answer(runs: Path) -> None:

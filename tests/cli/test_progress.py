@@ -19,7 +19,7 @@ from rich.live import Live
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli import progress as module
-from skillopt_es.cli.process import until_stopped
+from skillopt_es.cli.process import StopRequests, until_stopped
 from skillopt_es.cli.progress import Progress, open_progress
 from skillopt_es.cli.terminal import safe_streams, telling_on_stderr
 from skillopt_es.config.files import GivenTwice, load_once
@@ -155,6 +155,26 @@ def test_the_time_goes_on_while_nothing_happens(tmp_path: Path) -> None:
     observer.planned(Rollouts(units=(UNIT, UNIT)), STATE)
     screen.draw()
     assert [line.rpartition(" · ")[2] for line in screen.lines] == ["0:00 elapsed", "0:12 elapsed"]
+
+
+@pytest.mark.parametrize(
+    ("heard", "times"),
+    [
+        ([(0.0, signal.SIGINT), (0.0, signal.SIGINT)], 2),
+        ([(0.0, signal.SIGTERM), (0.1, signal.SIGTERM)], 1),
+        ([(0.0, signal.SIGTERM), (9.0, signal.SIGTERM)], 2),
+        ([(0.0, signal.SIGTERM), (0.1, signal.SIGTERM), (9.0, signal.SIGTERM)], 2),
+        ([(0.0, signal.SIGHUP), (9.0, signal.SIGHUP)], 1),
+        ([(0.0, signal.SIGTERM), (0.1, signal.SIGINT)], 2),
+    ],
+)
+def test_only_a_second_request_counts_as_the_second(heard: list[tuple[float, int]], times: int) -> None:
+    """A closing terminal and `timeout` send their signal more than once."""
+    moments = iter(moment for moment, _ in heard)
+    asked = StopRequests(clock=lambda: next(moments))
+    for _, number in heard:
+        asked.hear(number)
+    assert asked.times == times
 
 
 @pytest.mark.parametrize(

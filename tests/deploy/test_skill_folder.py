@@ -312,6 +312,20 @@ def test_evidence_that_was_taken_out_is_told(cli: Cli, demo_run: Path, tmp_path:
     words = ("--item", "date-03", "--reason", "a wrong label", "--dir", runs)
     assert cli("retract", "demo", *words, "--apply", "--name", "mended").code == 0
     assert cli("export", "mended", f"{tmp_path}/mended/", "--dir", runs).code == 0
-    assert document(tmp_path / "mended")["facts"]["run"]["retracted"] == 1
+    assert document(tmp_path / "mended")["facts"]["run"]["by_hand"]["left_out"] == {"train": 1}
     assert cli("retract", "demo", *words, "--erase").code == 0
     assert cli("verify", "demo", "--dir", runs, "--export", tmp_path / "before").code == 0
+
+
+def test_a_name_without_a_suffix_is_a_folder(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
+    """As its user expects of a skill; a file that is there without a suffix stays one, and a text has its suffix."""
+    folder, file = tmp_path / "out" / "triage-skill", tmp_path / "SKILL.md"
+    assert cli("export", demo_run, folder).code == 0
+    assert cli("verify", demo_run, "--export", folder).code == 0
+    assert cli("export", demo_run, file).code == 0
+    done = cli("verify", demo_run, "--export", file)
+    assert (done.code, "SKILL.md is a file" in done.err) == (2, True), done.err
+    (tmp_path / "notes").write_text("mine")
+    done = cli("export", demo_run, tmp_path / "notes")
+    assert (done.code, "exists already" in done.err) == (2, True), done.err
+    assert (tmp_path / "notes").read_text() == "mine"

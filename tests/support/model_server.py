@@ -169,6 +169,8 @@ class ModelServer:
         return protocol
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method != "POST":  # somebody else's, such as a page that asks for a server that had this port before
+            return web.Response(status=405)
         request._client_max_size = LARGEST_BODY
         raw = await request.read()
         self.in_flight += 1

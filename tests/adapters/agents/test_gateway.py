@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from attrs import define, evolve, field
+from support.agents import all_gone
 from support.chat import question, settings
 from support.ready import PATIENCE
 
@@ -238,22 +238,22 @@ def test_a_call_that_cannot_be_made_ends_the_attempt_without_a_result(
 def test_a_program_is_killed_when_a_call_cannot_be_made(tmp_path: Path) -> None:
     """It would go on for nothing."""
     (tmp_path / "agent.py").write_text(
-        "import os, time, urllib.request as web\n"
-        "open('pid', 'w').write(str(os.getpid()))\n"
+        "import fcntl, os, time, urllib.request as web\n"
+        "held = open('held', 'w')\n"
+        "fcntl.flock(held, fcntl.LOCK_EX)\n"
         "asked = web.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
         'b\'{"messages": [{"role": "user", "content": "x"}]}\', '
         "{'Authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']})\n"
         "try: web.build_opener(web.ProxyHandler({})).open(asked)\n"
-        "finally: time.sleep(60)\n"
+        f"finally: time.sleep({2 * PATIENCE})\n"
     )
     agent = evolve(OWN, folder=str(tmp_path), argv=(sys.executable, "agent.py"))
-    given = settings("", backend="command", agent=agent, timeout_seconds=PATIENCE)
+    given = settings("", backend="command", agent=agent, timeout_seconds=2 * PATIENCE)
     made: Any = with_gateway(command.open_model, simulated.open_model, "simulated", given, {})
     made.route(Shop(raises=NotStarted()))
     with pytest.raises(NotStarted):
         asked(made)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert all_gone(tmp_path / "held")
 
 
 def test_a_call_that_has_begun_ends_before_its_attempt_does(tmp_path: Path) -> None:
