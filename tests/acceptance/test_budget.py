@@ -11,6 +11,7 @@ from attrs import evolve
 from support.desk import Desk
 from support.model_server import Answer
 from support.project import Endpoint, Project, told
+from support.ready import PATIENCE
 
 from skillopt_es.events.catalog import RunResumed
 from skillopt_es.events.log import EventLog
@@ -98,6 +99,26 @@ def test_a_limit_that_is_none_is_refused(words: list[str], said: str, desk: Desk
     assert done.code == 2
     assert said in done.err
     assert not (project.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("limit", [("--max-cost", "0.02"), ("--max-calls", "16")], ids=lambda words: words[0])
+def test_calls_that_were_lost_may_use_up_the_budget(
+    desk: Desk, endpoint: Endpoint, project: Project, limit: tuple[str, str]
+) -> None:
+    """Counted at their worst: each `resume` ends with 3 until the limit is raised."""
+    project.set(prices=PRICES, env={"workers": 16, "max_completion_tokens": 100})
+    endpoint.delay = 2 * PATIENCE
+    with desk.start("run", "config.yaml", "--run", "one", *limit) as running:
+        running.until(lambda: endpoint.server.in_flight >= 2)
+        running.send(signal.SIGKILL)
+        running.wait()
+    endpoint.delay = 0.0
+    for words in ((), limit, (limit[0], "0.001" if limit[0] == "--max-cost" else "1"), limit):
+        for _ in range(2):
+            done = desk.run("resume", "one", "--quiet", *words)
+            assert done.code == 3, done.err
+    higher = "9" if limit[0] == "--max-cost" else "1000"
+    assert desk.run("resume", "one", "--quiet", limit[0], higher).code == 0
 
 
 def test_a_killed_run_keeps_to_its_budget(desk: Desk, endpoint: Endpoint, project: Project) -> None:

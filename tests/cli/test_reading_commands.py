@@ -575,12 +575,14 @@ def test_who_forgets_where_to_write_several_runs_is_told_with_all_of_them(
     assert "`skillopt-es export mine run.db --format sqlite`" in said
 
 
-def test_a_file_may_have_a_runs_name(cli: Cli, demo_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_may_have_a_runs_name(
+    cli: Cli, demo_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If that is said plainly."""
     shutil.copytree(demo_run, tmp_path / "runs" / "mine")
     monkeypatch.chdir(tmp_path)
     assert cli("export", "mine", "./mine").code == 0
-    assert (tmp_path / "mine").is_file()
+    assert (tmp_path / "mine" / "SKILL.md").is_file()
 
 
 def test_runs_marks_a_run_without_its_tail(cli: Cli, demo_run: Path, tmp_path: Path) -> None:

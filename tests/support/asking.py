@@ -13,6 +13,8 @@ import httpx
 import pytest
 from attrs import Factory, field, frozen
 
+from support.ready import PATIENCE
+
 uvicorn = pytest.importorskip("uvicorn", reason="the page needs the extra `ui`")
 pytest.importorskip("starlette", reason="the page needs the extra `ui`")
 
@@ -77,4 +79,4 @@ def serving(directory: Path, *, read_only: bool = False) -> Iterator[Rules]:
             yield rules
         finally:
             server.should_exit = True
-            thread.join(timeout=20)
+            thread.join(PATIENCE)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.ready import PATIENCE
 
 from skillopt_es.runs.folders import is_run, is_written, writer_here
 
@@ -60,7 +61,7 @@ def test_a_run_goes_on_whole_when_the_page_that_began_it_is_killed(tmp_path: Pat
             assert page.stdout is not None
             home.append(page.stdout.readline().decode().strip())
         address = home[0].partition("/?")[0]
-        with httpx.Client(follow_redirects=True, timeout=60) as browser:
+        with httpx.Client(follow_redirects=True, timeout=PATIENCE) as browser:
             browser.get(home[0])
             [token] = set(re.findall(r'name="form_token" value="([^"]+)"', browser.get(f"{address}/start").text))
             fields = {"form_token": token, "config": "file: slow.yaml", "name": "mine"}
@@ -74,7 +75,7 @@ def test_a_run_goes_on_whole_when_the_page_that_began_it_is_killed(tmp_path: Pat
         for pid in (writer, pages[0].pid):  # what a run begun here, and an agent under it, can look up
             for name in ("cmdline", "environ"):
                 assert token.encode() not in Path(f"/proc/{pid}/{name}").read_bytes()
-        with httpx.Client(follow_redirects=True, timeout=60) as reader:
+        with httpx.Client(follow_redirects=True, timeout=PATIENCE) as reader:
             assert reader.get(home[1].replace("/?", "/run/mine?")).status_code == 200
         for page in pages:
             page.send_signal(signal.SIGKILL)

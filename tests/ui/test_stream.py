@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from support.asking import serving
+from support.ready import PATIENCE
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.events.log import EventLog
@@ -83,7 +84,7 @@ def test_a_lost_connection_goes_on_where_it_ended(demo_run: Path) -> None:
         address = f"http://127.0.0.1:{rules.port}/run/demo/stream?after=3"
         for headers, expected in (({}, 4), ({"last-event-id": "40"}, 41)):
             signed_in = {"authorization": f"Bearer {rules.token}", **headers}
-            with httpx.stream("GET", address, headers=signed_in, timeout=20) as answer:
+            with httpx.stream("GET", address, headers=signed_in, timeout=PATIENCE) as answer:
                 assert answer.headers["content-type"].startswith("text/event-stream")
                 ids = (line for line in answer.iter_lines() if line.startswith("id: "))
                 assert next(ids) == f"id: {expected}"
