@@ -71,10 +71,9 @@ class RunStarted(Event):
     the user has set `env.max_completion_tokens`: a reply that is cut there is graded as it stands.
     """
 
-    VERSION = 2
-
     software: str
     config: Mapping[str, Json]
+    program: str
     folder: str
     skill: SkillTree
     splits: SplitIds
@@ -82,7 +81,6 @@ class RunStarted(Event):
     total_steps: int
     notes: tuple[str, ...] = ()
     guide: str = ""
-    program: str = "classic"
     prompts: int = 1
     learned: Learned | None = None
     worked: str = ""
@@ -163,8 +161,6 @@ class RunPaused(Event):
 
     `key` is the setting that decides it: the limit of a budget that is used up.
     """
-
-    VERSION: ClassVar[int] = 2
 
     reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget", "asked"]
     message: str
@@ -450,8 +446,6 @@ class CandidateGated(Event):
     `against` are the items for whose sake a candidate was refused that the rule would have taken.
     """
 
-    VERSION: ClassVar[int] = 2
-
     step: int
     candidate: str
     verdict: GateVerdict
@@ -466,8 +460,6 @@ class StepSkipped(Event):
     Nothing to fix: no task failed that the optimizer could be asked about. Nothing asked: it was not time for a
     question. Nothing proposed: the optimizer was asked, and gave no edit.
     """
-
-    VERSION = 2
 
     step: int
     reason: Literal[
@@ -543,8 +535,6 @@ class SlowUpdateApplied(Event):
 
     Without guidance it is `postponed`: asked for again later; or `no_content`: an imported run did without.
     """
-
-    VERSION: ClassVar[int] = 2
 
     epoch: int
     skill: SkillTree
@@ -764,4 +754,3 @@ class Recorded:
     event: Event
     hash: str
     prev_hash: str = field(repr=False)
-    version: int = field(default=0, repr=False)

@@ -19,7 +19,7 @@ from attrs import NOTHING, fields, frozen
 from skillopt_es.events.catalog import BY_NAME, CATALOG, Event
 from skillopt_es.events.errors import InvalidEvent, LogDamaged, LogTooNew
 from skillopt_es.events.strict import MISFITS, explain, strict_converter
-from skillopt_es.events.upcasts import UPCASTS, Payload, Upcasts, upcast
+from skillopt_es.events.upcasts import UPCASTS, Payload, Upcasts, lifted
 from skillopt_es.events.values import Json, digest_of
 
 BIG = 4096
@@ -120,7 +120,7 @@ def decode(
         if _BLOB_MARK in data:
             payload = _sink(payload, read_blob)
         if version != current:
-            payload = upcast(name, version, current, cast("Payload", payload), upcasts)
+            payload = lifted(name, version, current, cast("Payload", payload), upcasts)
         return cast("Event", structure(payload, kind))
     except MISFITS as error:
         raise LogDamaged(f"{_place(name, seq)} cannot be read: {_unreadable(data, error, name)}", seq=seq) from error

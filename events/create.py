@@ -119,8 +119,6 @@ def _describe(run: RunInfo, fork: ForkPoint | None) -> RunInfo:
                 run,
                 parent_run=parent.run.run_id,
                 parent_head=shared[fork.seq],
-                # Its rows are copied as they are.
-                format_version=parent.run.format_version,
                 origin=parent.run.first_prev_hash,
             )
     return evolve(run, hash=run.computed_hash())
@@ -133,7 +131,7 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None, contents: Conten
             parent = (fork.folder / LOG_FILE).absolute().as_uri()
             connection.execute("attach ? as parent", (f"{parent}?mode=ro",))
         connection.execute("begin immediate")
-        create_tables(connection, run.format_version)
+        create_tables(connection)
         insert_rows(connection, "run", [run.row()])
         if fork is not None:
             _copy_prefix(connection, fork.seq)
@@ -152,7 +150,7 @@ def _fill(draft: Path, run: RunInfo, rows: Mapping[str, Sequence[Row]]) -> None:
     with closing(connect(draft, "mode=rwc")) as connection:
         prepare_writer(connection, draft)
         connection.execute("begin immediate")
-        create_tables(connection, run.format_version)
+        create_tables(connection)
         insert_rows(connection, "run", [run.row()])
         for table in TABLES[1:]:
             insert_rows(connection, table, rows[table])

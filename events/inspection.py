@@ -14,7 +14,7 @@ from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
-from skillopt_es.events.journal import call_row, is_sealed, queries, quick_digest
+from skillopt_es.events.journal import CALLS, LOOK, call_row, is_sealed, quick_digest
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.requests import FORMS_QUERY, join_request
 from skillopt_es.events.values import digest_of, hex_digest, raw_digest
@@ -118,7 +118,7 @@ def note_blobs(seen: Inspection) -> None:
 def check_calls(seen: Inspection) -> None:
     """Every call against its predecessor, its own hash, its attempt and the texts it names."""
     prev_hash, attempts = bytes.fromhex(seen.first_prev_hash), Counter[str]()
-    for columns in _rows(seen, queries(seen.reader.format).look):
+    for columns in _rows(seen, LOOK):
         n = cast("int", columns[0])
         if (n, columns[1]) != (seen.last_call + 1, prev_hash):
             seen.say("call", f"call {n} does not follow call {seen.last_call}", n)
@@ -150,8 +150,8 @@ def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> N
 
 def _check_in_full(seen: Inspection, n: int) -> None:
     """What a look at the columns did not settle, by the call itself."""
-    [columns] = seen.reader.rows(f"{queries(seen.reader.format).calls} where n = ?", (n,))
-    row = call_row(columns, seen.reader.format)
+    [columns] = seen.reader.rows(f"{CALLS} where n = ?", (n,))
+    row = call_row(columns)
     seen.refs[row.digest] = row.call.slot
     if row.call.response is not None:
         seen.need("call", "answer", row.call.response, n)

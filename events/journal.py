@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Literal, cast
@@ -76,7 +76,7 @@ class FinishedCall:
         usage: list[Json] = [self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens]
         asked: list[Json] = [self.slot, self.role, self.stage, self.model, self.request_digest]
         came: list[Json] = [self.outcome, self.response, self.finish, self.error_kind, self.error_message, usage]
-        # Left out where there is none, so calls from before there were traces keep their digests.
+        # Most calls leave no trace, and need not say so.
         did: list[Json] = [] if self.trace is None else [self.trace]
         return row_hash(asked + came + did)[:32]
 
@@ -166,98 +166,54 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _JOINED = "from calls left join forms on forms.id = calls.form"
 
 
-# --- the two formats of a log ----------------------------------------------------------------------------------------
+# --- how calls are asked for -----------------------------------------------------------------------------------------
 
-
-@frozen
-class Queries:
-    """How calls are asked for in a log of one format; see `queries`."""
-
-    facts: tuple[str, ...]
-    sealed: str
-    calls: str
-    charges: str
-    sums: str
-    look: str
-    has_ahead: str
-    repeated: str
-
-
-@cache
-def queries(log_format: int) -> Queries:
-    """
-    The SQL for a log of this format.
-
-    `calls` asks for each with what its form says, in the order in which they are hashed, as `call_row` takes them;
-    `look` asks for them as `verify` does: by the JSON that SQLite makes, without a value of ours for each.
-    """
-    remarks = ("ahead", "repeats") if log_format > 1 else ()
-    facts = (*_NUMBERS, "tries", *remarks, "error_kind", "error_message")
-    columns = ", ".join(facts)
-    # The same JSON as `call_hash` makes, but by SQLite, four times as fast. Where it differs (other than ASCII),
-    # nothing is concluded from it.
-    sealed = (
-        "json_array(n, slot, attempt, role, stage, model, request, lower(hex(texts)), outcome,"
-        " iif(response is null, null, lower(hex(response))), iif(trace is null, null, lower(hex(trace))),"
-        f" {columns}, recorded_at, lower(hex(prev_hash)))"
-    )
-    ahead, repeats = ("ahead", "repeats <> ''") if remarks else (_leads(_AHEAD), _leads(_REPEATS))
-    # A call that was answered at once: what such calls of one place used can be added up, whatever a token costs.
-    plain = "outcome = 'answered' and tries = '[]' and coalesce(cached_tokens <= input_tokens, true)"
-    plain += f" and not ({ahead} or {repeats})"
-    return Queries(
-        facts=facts,
-        sealed=sealed,
-        calls="select n, slot, attempt, role, stage, model, request, texts, outcome, response, trace,"
-        f" {columns}, recorded_at, prev_hash, hash, {sealed} {_JOINED}",
-        charges=f"select n, tries, {'ahead, repeats' if remarks else 'null, null'},"
-        f" slot, role, stage, outcome, {', '.join(_TOKENS)}, error_kind, form, texts {_JOINED}"
-        f" where n > ? and n <= ? and (? or not ({plain})) order by n limit ?",
-        sums=f"select min(n), stage, role, ({STARTS_SQL}) as start, count(*),"
-        f" {', '.join(f'sum({name})' for name in _TOKENS)} {_JOINED}"
-        f" where n > ? and n <= ? and {plain} and stage is not null"
-        f" group by stage, role, start, {', '.join(f'{name} is null' for name in _TOKENS)} order by 1",
-        look=f"select n, prev_hash, hash, {sealed}, slot, attempt, model, request, texts, response, trace,"
-        f" {_ASKED}, {_CAME} {_JOINED} where n > ? order by n limit ?",
-        has_ahead=f"select 1 from calls where {ahead} limit 1",  # noqa: S608 -- our own names, no data
-        repeated=f"select count(*) from calls where {repeats}",  # noqa: S608
-    )
-
-
-# In format 1 these stand before the first try, as if they were one.
-_AHEAD, _REPEATS = '[{"kind":"ahead"', '[{"kind":"repeats"'
-
-
-def _leads(remark: str) -> str:
-    return f"substr(tries, 1, {len(remark)}) = '{remark}'"
-
-
-def _lifted(tries: str) -> tuple[str, bool, str]:
-    """The tries of a call in format 1, whether it was made ahead, and the slot whose answer it repeats."""
-    if not tries.startswith((_AHEAD, _REPEATS)):
-        return tries, False, ""
-    remark, end = json.JSONDecoder().raw_decode(tries, 1)
-    rest = f"[{tries[end:].removeprefix(',')}"
-    return (rest, True, "") if tries.startswith(_AHEAD) else (rest, False, str(remark["message"]))
-
-
-def _lowered(call: FinishedCall) -> str:
-    """The tries of a call as format 1 has them, after its remark."""
-    if not (call.ahead or call.repeats):
-        return call.tries
-    kind, about = ("ahead", "") if call.ahead else ("repeats", call.repeats)
-    remark = json.dumps({"kind": kind, "message": about, "status": None, "waited_ms": 0}, separators=(",", ":"))
-    return f"[{remark}{']' if call.tries == '[]' else f',{call.tries[1:]}'}"
-
-
-# --- a call and its row ----------------------------------------------------------------------------------------------
-
+_FACTS = (*_NUMBERS, "tries", "ahead", "repeats", "error_kind", "error_message")
+_COLUMNS = ", ".join(_FACTS)
+# The same JSON as `call_hash` makes, but by SQLite, four times as fast. Where it differs (other than ASCII),
+# nothing is concluded from it.
+_SEALED = (
+    "json_array(n, slot, attempt, role, stage, model, request, lower(hex(texts)), outcome,"
+    " iif(response is null, null, lower(hex(response))), iif(trace is null, null, lower(hex(trace))),"
+    f" {_COLUMNS}, recorded_at, lower(hex(prev_hash)))"
+)
+# A call that was answered at once: what such calls of one place used can be added up, whatever a token costs.
+_PLAIN = (
+    "outcome = 'answered' and tries = '[]' and coalesce(cached_tokens <= input_tokens, true)"
+    " and not (ahead or repeats <> '')"
+)
 # What `FinishedCall.digest` covers, but for the digest of the request, which stands between the two.
 _ASKED = "json_array(slot, role, stage, model)"
 _CAME = (
     "json_array(outcome, iif(response is null, null, lower(hex(response))), finish, error_kind, error_message,"
     f" json_array({', '.join(_TOKENS)}))"
 )
+
+CALLS = (
+    "select n, slot, attempt, role, stage, model, request, texts, outcome, response, trace,"
+    f" {_COLUMNS}, recorded_at, prev_hash, hash, {_SEALED} {_JOINED}"
+)
+"""Asks for calls with what their forms say, in the order in which they are hashed, as `call_row` takes them."""
+
+LOOK = (
+    f"select n, prev_hash, hash, {_SEALED}, slot, attempt, model, request, texts, response, trace,"
+    f" {_ASKED}, {_CAME} {_JOINED} where n > ? order by n limit ?"
+)
+"""Asks for calls as `verify` does: by the JSON that SQLite makes, without a value of ours for each."""
+
+_CHARGES = (
+    f"select n, tries, ahead, repeats, slot, role, stage, outcome, {', '.join(_TOKENS)}, error_kind, form, texts"
+    f" {_JOINED} where n > ? and n <= ? and (? or not ({_PLAIN})) order by n limit ?"
+)
+_SUMS = (
+    f"select min(n), stage, role, ({STARTS_SQL}) as start, count(*),"
+    f" {', '.join(f'sum({name})' for name in _TOKENS)} {_JOINED}"
+    f" where n > ? and n <= ? and {_PLAIN} and stage is not null"
+    f" group by stage, role, start, {', '.join(f'{name} is null' for name in _TOKENS)} order by 1"
+)
+
+
+# --- a call and its row ----------------------------------------------------------------------------------------------
 
 
 def quick_digest(model: str, request: str, asked: str, came: str, trace: bytes | None) -> str:
@@ -293,13 +249,11 @@ def seal_call(
     attempt: int,
     recorded_at: str,
     prev_hash: bytes,
-    log_format: int,
 ) -> tuple[CallRow, Row]:
     """The call as it will stand in the journal, and its row after the number of the form and before the hash."""
     response = None if call.response is None else raw_digest(call.response)
     trace = None if call.trace is None else raw_digest(call.trace)
-    remarked = (call.tries, int(call.ahead), call.repeats) if log_format > 1 else (_lowered(call),)
-    facts = (*_numbers(call), *remarked, call.error_kind, call.error_message)
+    facts = (*_numbers(call), call.tries, int(call.ahead), call.repeats, call.error_kind, call.error_message)
     rest = (texts, call.outcome, response, trace, *facts, recorded_at, prev_hash)
     hash_ = call_hash((n, call.slot, attempt, *form, *rest))
     entry = CallRow(
@@ -308,7 +262,7 @@ def seal_call(
     return entry, (*rest, hash_)
 
 
-def call_row(columns: Columns, log_format: int) -> CallRow:
+def call_row(columns: Columns) -> CallRow:
     """The journal's entry from a row of `calls`; raises LogDamaged for one that was changed."""
     cells: Any = columns
     n, slot, attempt, role, stage, model, form, texts, outcome, response, trace, *facts, recorded_at, prev, hash_, _ = (
@@ -317,9 +271,7 @@ def call_row(columns: Columns, log_format: int) -> CallRow:
     try:
         if not is_intact(columns):
             raise LogDamaged(f"call {n!r} was changed after it was recorded")
-        said = dict(zip(queries(log_format).facts, facts, strict=True))
-        if log_format == 1:
-            said["tries"], said["ahead"], said["repeats"] = _lifted(said["tries"])
+        said = dict(zip(_FACTS, facts, strict=True))
         call = FinishedCall(
             slot=slot,
             role=role,
@@ -341,7 +293,6 @@ class Journal:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._ask = queries(reader.format)
 
     def answers(self, slot: str) -> list[CallRow]:
         """The calls of a slot that were answered, whatever they asked, in the order of their attempts."""
@@ -374,9 +325,9 @@ class Journal:
     def first_changed(self, after: int = 0) -> int | None:
         """The number of the first call after `after` that is not what was recorded, by its own hash; None for none."""
         self._reader.define("is_sealed", is_sealed)
-        sql = f"select n {_JOINED} where n > ? and not is_sealed({self._ask.sealed}, hash) order by n"
+        sql = f"select n {_JOINED} where n > ? and not is_sealed({_SEALED}, hash) order by n"
         for (number,) in self._reader.rows(sql, (after,)):
-            if not all(map(is_intact, self._reader.rows(f"{self._ask.calls} where n = ?", (number,)))):
+            if not all(map(is_intact, self._reader.rows(f"{CALLS} where n = ?", (number,)))):
                 return int(number or 0)
         return None
 
@@ -387,31 +338,30 @@ class Journal:
         Without the `plain` ones, whose sums are to be had.
         """
         last = len(self) if until is None else until
-        while rows := self._reader.rows(self._ask.charges, (after, last, plain, _CHUNK)):
+        while rows := self._reader.rows(_CHARGES, (after, last, plain, _CHUNK)):
             for row in rows:
                 cells: Any = row
                 after, tries, ahead, repeats, *others = cells
                 if type(others[1]) is not str:
                     raise LogDamaged(f"call {after!r} is damaged: what it has in common with others is missing")
-                remarked = _lifted(tries) if self._reader.format == 1 else (tries, bool(ahead), repeats)
-                yield ChargeRow(after, Charge(*remarked, *others))
+                yield ChargeRow(after, Charge(tries, bool(ahead), repeats, *others))
 
     def plain_sums(self, after: int, until: int) -> list[ChargeSum]:
         """The cost of the calls that were answered at once, by place; in the order of each place's first call."""
-        return [ChargeSum(*cast("tuple[Any, ...]", row)) for row in self._reader.rows(self._ask.sums, (after, until))]
+        return [ChargeSum(*cast("tuple[Any, ...]", row)) for row in self._reader.rows(_SUMS, (after, until))]
 
     def has_ahead(self) -> bool:
         """Whether any call was made before it was known to be wanted."""
-        return self._reader.row(self._ask.has_ahead) is not None
+        return self._reader.row("select 1 from calls where ahead limit 1") is not None
 
     def asked(self) -> int:
         """How many calls asked somebody: all but those that have the answer of another one."""
-        [(count,)] = self._reader.rows(self._ask.repeated)
+        [(count,)] = self._reader.rows("select count(*) from calls where repeats <> ''")
         return len(self) - int(count or 0)
 
     def _read(self, where: str, value: Cell) -> list[CallRow]:
-        rows = self._reader.rows(f"{self._ask.calls} where {where}", (value,))
-        return [call_row(row, self._reader.format) for row in rows]
+        rows = self._reader.rows(f"{CALLS} where {where}", (value,))
+        return [call_row(row) for row in rows]
 
     def __len__(self) -> int:
         # Numbers have no gaps, and the largest is found without counting.

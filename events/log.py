@@ -188,7 +188,6 @@ class EventLog:
             event=event,
             hash=hash_.hex(),
             prev_hash=prev_hash.hex(),
-            version=version,
         )
 
 

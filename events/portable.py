@@ -96,7 +96,7 @@ def chained(portable: PortableLog) -> Chained:
     # The calls of one transaction have one time, and a plan is for one transaction.
     for recorded_at, same in groupby(portable.calls, key=lambda each: each.recorded_at):
         writes = [Record(each.call, {}) for each in same]
-        plan = plan_group(writes, tail, forms, attempts, _clock(recorded_at), log_format=portable.run.format_version)
+        plan = plan_group(writes, tail, forms, attempts, _clock(recorded_at))
         calls += plan.calls
         forms.update(plan.forms)
         attempts.update(write.call.slot for write in writes)
@@ -104,7 +104,7 @@ def chained(portable: PortableLog) -> Chained:
     for (recorded_at, cause), together in groupby(portable.events, key=lambda each: (each.recorded_at, each.cause)):
         encoded = [EncodedEvent(each.type, each.version, each.data) for each in together]
         write = Append(encoded, tail.seq, cause, {})
-        plan = plan_group([write], tail, forms, attempts, _clock(recorded_at), log_format=portable.run.format_version)
+        plan = plan_group([write], tail, forms, attempts, _clock(recorded_at))
         events += plan.events
         tail = plan.tail
     rows: dict[str, Sequence[Row]] = {"calls": calls, "events": events}

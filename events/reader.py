@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
 from skillopt_es.events.bulk import Cell
 from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
@@ -15,13 +14,12 @@ Columns = tuple[Cell, ...]
 
 
 class Reader:
-    """A read-only connection to one log; `format` is the one that the log was begun with."""
+    """A read-only connection to one log."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOG_FILE
         self.lenient = False
         self._connection = open_reader_connection(self.path)
-        self.format = cast("int", self.rows("pragma user_version")[0][0])
 
     def take_any_text(self) -> None:
         """From now on gives texts that are no longer UTF-8, too, with marks in them; it costs a call for each text."""

@@ -18,8 +18,7 @@ from skillopt_es.events.faults import QUERY_ERRORS, read_fault, sqlite_fault
 LOG_FILE = "log.db"
 # The letters SKOE.
 APPLICATION_ID = 0x534B4F45
-FORMAT_VERSION = 2
-"""The format of a new log. A log keeps the one that it was begun with; so do its forks and copies."""
+FORMAT_VERSION = 1
 _NO_ROOM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 # Hashes and digests are kept as bytes, half of their hex. What thousands of calls have in common is one row of `forms`.
@@ -114,28 +113,18 @@ def frozen_triggers(table: str) -> dict[str, str]:
 TABLES = ("run", "blobs", "events", "forms", "calls")
 _FROZEN = "".join(f"{sql};\n" for table in TABLES for sql in frozen_triggers(table).values())
 _DDL = _TABLES + _ORDER_TRIGGERS + _FROZEN + _VIEWS
-# In format 1 the remark that a call was made ahead, or repeats another, stood before its tries.
-_LATER = ("  ahead integer not null check (ahead in (0, 1)), repeats text not null,\n", "  ahead, repeats,\n")
 
 
-def ddl(version: int) -> str:
-    """The SQL that makes the tables, triggers and views of a format."""
-    text = _DDL
-    for columns in _LATER if version == 1 else ():
-        text = text.replace(columns, "")
-    return text
-
-
-def create_tables(connection: sqlite3.Connection, version: int = FORMAT_VERSION) -> None:
+def create_tables(connection: sqlite3.Connection) -> None:
     """Lays the tables, triggers and views into an empty database, inside the caller's transaction."""
     statement = ""
-    for line in ddl(version).splitlines(keepends=True):
+    for line in _DDL.splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             connection.execute(statement)
             statement = ""
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
-    connection.execute(f"pragma user_version = {version}")
+    connection.execute(f"pragma user_version = {FORMAT_VERSION}")
 
 
 SCHEMA_QUERY = (
@@ -152,11 +141,11 @@ STRANGERS_QUERY = (
 """Asks for the kinds and names of what others have put into the file."""
 
 
-def expected_schema(version: int) -> dict[str, str]:
-    """The SQL of our tables, triggers and views as it must be in a format, by name."""
+def expected_schema() -> dict[str, str]:
+    """The SQL of our tables, triggers and views as it must be, by name."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        create_tables(connection, version)
+        create_tables(connection)
         return dict(connection.execute(SCHEMA_QUERY).fetchall())
     finally:
         connection.close()

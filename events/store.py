@@ -84,9 +84,7 @@ class Store:
             self._connection.execute("begin immediate")
             try:
                 tail = self._current_tail()
-                plan = plan_group(
-                    writes, tail, self._forms, self._attempts(writes), self._now, log_format=self._run.format_version
-                )
+                plan = plan_group(writes, tail, self._forms, self._attempts(writes), self._now)
                 put_blobs(self._connection, plan.blobs)
                 insert_rows(self._connection, "forms", [(number, *form) for form, number in plan.forms.items()])
                 insert_rows(self._connection, "calls", plan.calls)
@@ -263,7 +261,6 @@ class Plan:
 
     tail: Tail
     known_forms: Mapping[Form, int]
-    log_format: int
     forms: dict[Form, int] = field(factory=dict)
     results: list[Result] = field(factory=list)
     blobs: dict[str, Row] = field(factory=dict)
@@ -282,11 +279,9 @@ def plan_group(
     forms: Mapping[Form, int],
     attempts: Mapping[str, int],
     now: Callable[[], datetime],
-    *,
-    log_format: int,
 ) -> Plan:
     """The transaction for these operations; `attempts` is how many calls each of their slots has had."""
-    plan, made, recorded_at = Plan(tail, forms, log_format), dict(attempts), timestamp(now())
+    plan, made, recorded_at = Plan(tail, forms), dict(attempts), timestamp(now())
     for write in writes:
         if isinstance(write, Record):
             _add_call(plan, write, made, recorded_at)
@@ -329,7 +324,6 @@ def _add_call(plan: Plan, record: Record, made: dict[str, int], recorded_at: str
         attempt=attempt,
         recorded_at=recorded_at,
         prev_hash=tail.calls_hash,
-        log_format=plan.log_format,
     )
     plan.calls.append((entry.n, call.slot, attempt, _form_number(plan, form), *rest))
     plan.blobs.update(record.blobs)

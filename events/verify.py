@@ -140,7 +140,7 @@ def _check_size(seen: Inspection) -> None:
 
 
 def _check_schema(seen: Inspection) -> None:
-    expected = expected_schema(seen.reader.format)
+    expected = expected_schema()
     found = {str(name): sql for name, sql in seen.reader.rows(SCHEMA_QUERY)}
     for name in sorted({*expected, *found}):
         if name not in found:

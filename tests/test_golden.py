@@ -61,7 +61,7 @@ def test_the_decisions_of_a_golden_log_are_derived_again(copied: Path) -> None:
 @pytest.mark.parametrize(
     ("copied", "unmet"),
     [
-        ("0.1.0-search", {"skip:nothing_to_fix", "skip:unchanged", "skip:too_large", "skip:untrusted_only"}),
+        ("0.1.0-search", {"skip:unchanged", "skip:too_large", "skip:untrusted_only"}),
         (
             "0.1.0-skills",
             {
@@ -130,7 +130,7 @@ def test_the_golden_folder_meets_every_kind_of_change(tmp_path: Path) -> None:
     assert any(event.carried for event in found if isinstance(event, SkillScored))
 
 
-@pytest.mark.parametrize("copied", ["0.1.0-verdict"], indirect=True)
+@pytest.mark.parametrize("copied", ["0.1.0"], indirect=True)
 def test_a_log_with_an_event_from_the_future_is_refused_by_name(copied: Path, tmp_path: Path) -> None:
     """The one golden log that must fail: it says which event is too new."""
     changed = with_unknown_event(copied, tmp_path / "changed", "SomethingNew")

@@ -51,7 +51,6 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.upcasts import as_said
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.held_out import HeldOut
@@ -305,7 +304,6 @@ class _Walk:
 
     def _derived(self, recorded: Recorded, derived: Event) -> Mismatch | None:
         self.decisions += 1
-        derived = as_said(derived, recorded.version)
         if recorded.event == derived:
             self._fold(recorded.event)
             return None

@@ -156,28 +156,17 @@ def demo_config(name: str = _DEMO) -> Path:
 
 EMPTY: Mapping[str, Json] = {}
 
-_OLDER_LOGS: Tree = {
-    "evaluation": {"gate_noise": "items"},
-    "optimizer": {"close_gaps": False},
-    "rollout": {"max_unanswered_share": 1.0},
-    "search": {"version": 1},
-}
-"""What ran where a log does not have the key yet: where that is another thing than today's default."""
-
 
 def recorded_config(
     recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY, *, limit_chosen: bool = False
 ) -> RunConfig:
     """
-    The run that a log has recorded; a key that is newer than the log has the value that keeps what was then.
+    The run that a log has recorded, with settings laid over it; raises ConfigError where a key is missing.
 
     `limit_chosen` is recorded beside the config: no setting of a later session changes it.
     """
     layers = _Layers()
-    older, log = ("older logs", _OLDER_LOGS), ("the log", copy.deepcopy(recorded))
-    # What a log says lies over what ran before there was a key for it.
-    for source, layer in (_shipped("base.yaml"), older, log):
-        layers.add(layer, source)
+    layers.add(copy.deepcopy(recorded), "the log")
     for key, value in overrides.items():
         section, _, name = key.partition(".")
         layers.add({section: {name: value}}, ASKED)

@@ -206,6 +206,8 @@ class _Reader:
 
     def _of_role(self, model: Tree, role: Role, key: str) -> object:
         place = written(model, role, backend_of(model, role), key)
+        if place.key not in model:
+            raise ConfigError(f"model.{place.key} is missing")
         return self._value(f"model.{place.key}", RoleConfig, key, place.value)
 
     def _read(self, read: Callable[[], object]) -> object:

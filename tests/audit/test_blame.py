@@ -198,7 +198,7 @@ class Script:
         self.skill = SkillTree(files={"SKILL.md": text})
         self.step = 0
         splits = SplitIds(train=(), val=(), test=(), digests={})
-        self.add(RunStarted(software="x", config={}, folder=".", skill=self.skill, splits=splits,
+        self.add(RunStarted(software="x", config={}, program="classic", folder=".", skill=self.skill, splits=splits,
                             steps_per_epoch=2, total_steps=50))  # fmt: skip
 
     def add(self, event: Event) -> int:

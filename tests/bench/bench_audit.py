@@ -43,7 +43,14 @@ def made_log(steps: int) -> Iterator[Event]:
     skill = SkillTree(files={"SKILL.md": "# Skill\n\nYou answer questions.\n"})
     splits = SplitIds(train=TRAIN, val=VAL, test=(), digests={})
     yield RunStarted(
-        software="x", config={}, folder=".", skill=skill, splits=splits, steps_per_epoch=steps, total_steps=steps
+        software="x",
+        config={},
+        program="classic",
+        folder=".",
+        skill=skill,
+        splits=splits,
+        steps_per_epoch=steps,
+        total_steps=steps,
     )
     yield from rollouts("baseline", "selection", VAL, skill.hash)
     yield scored("baseline", "selection", skill.hash)

@@ -50,7 +50,14 @@ def made_log(steps: int) -> Iterator[Event]:
     """A legal log of one long epoch in which every candidate is rejected: 248 events a step."""
     splits = SplitIds(train=TRAIN, val=VAL, test=(), digests={})
     yield RunStarted(
-        software="x", config={}, folder=".", skill=SKILL, splits=splits, steps_per_epoch=steps, total_steps=steps
+        software="x",
+        config={},
+        program="classic",
+        folder=".",
+        skill=SKILL,
+        splits=splits,
+        steps_per_epoch=steps,
+        total_steps=steps,
     )
     yield from rollouts("baseline", "selection", VAL, SKILL.hash)
     yield scored("baseline", "selection", SKILL.hash)

@@ -72,6 +72,7 @@ STATE = fold(
         RunStarted(
             software="",
             config={},
+            program="classic",
             folder="",
             skill=UNIT.skill,
             splits=SplitIds(train=(), val=("v1",), test=(), digests={}),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,14 +14,10 @@ from support.event_runs import failed, finished, forge, with_writer
 
 from skillopt_es.events.bulk import Cell
 from skillopt_es.events.codec import canonical_json
-from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import FinishedCall, Journal, is_sealed
-from skillopt_es.events.log import RunInfo
-from skillopt_es.events.portable import PortableCall, PortableLog, put_down
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.events.schema import FORMAT_VERSION
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 
@@ -72,7 +67,6 @@ def answered(slot: str, **fields: object) -> FinishedCall:
 ONE_TRY = '[{"kind":"timeout","message":"ä","status":null,"waited_ms":1}]'
 
 
-@pytest.mark.parametrize("log_format", [1, FORMAT_VERSION])
 @pytest.mark.parametrize(
     "said",
     [
@@ -86,46 +80,16 @@ ONE_TRY = '[{"kind":"timeout","message":"ä","status":null,"waited_ms":1}]'
     ],
     ids=str,
 )
-def test_a_call_is_read_as_it_was_recorded_in_any_format(
-    said: dict[str, object], log_format: int, tmp_path: Path
-) -> None:
+def test_a_call_is_read_as_it_was_recorded(said: dict[str, object], tmp_path: Path) -> None:
     """So is its charge; the log is whole, and it knows whether calls were made ahead or repeat others."""
     made = answered("a", input_tokens=5, **said)
-    in_format(log_format, tmp_path / "run", made)
-    found = journal(tmp_path / "run")
+    found = journal(recorded(tmp_path / "run", made))
     (row,), (charge,) = found.read(), found.charges()
     assert row.call == made
     assert (charge.call.tries, charge.call.ahead, charge.call.repeats) == (made.tries, made.ahead, made.repeats)
     assert (found.has_ahead(), found.asked()) == (made.ahead, 0 if made.repeats else 1)
     assert len(found.plain_sums(0, 1)) == (said == {})
     assert (found.first_changed(), verify(tmp_path / "run").problems) == (None, ())
-
-
-def test_format_1_has_what_is_said_of_a_call_before_its_tries(tmp_path: Path) -> None:
-    """As the releases before wrote it; a fork of such a log is one, too, and can be gone on with."""
-    first = in_format(1, tmp_path / "run", answered("a", ahead=True), answered("b", repeats="a", tries=ONE_TRY))
-    told = '[{"kind":"ahead","message":"","status":null,"waited_ms":0}]'
-    assert tries_in(first)[0] == told
-    assert tries_in(first)[1].startswith('[{"kind":"repeats","message":"a","status":null,"waited_ms":0},{"kind":"time')
-    fork, fork_of_it = ForkPoint(first, 0), tmp_path / "fork"
-    with RunWriter.create(fork_of_it, run_id="f", name="f", now=lambda: datetime.now(UTC), fork=fork) as writer:
-        asyncio.run(writer.record(answered("c", ahead=True)))
-    assert tries_in(fork_of_it)[2] == told
-    assert [row.call.ahead for row in journal(fork_of_it).read()] == [True, False, True]
-    assert verify(fork_of_it).ok
-
-
-def in_format(log_format: int, folder: Path, *calls: FinishedCall) -> Path:
-    """A run whose log was begun in this format."""
-    run = RunInfo("r", "run", "2026-01-01T00:00:00Z", format_version=log_format)
-    whole = attrs.evolve(run, hash=run.computed_hash())
-    put_down(folder, PortableLog(run=whole, events=(), calls=tuple(PortableCall(c, run.created_at) for c in calls)), {})
-    return folder
-
-
-def tries_in(folder: Path) -> list[str]:
-    """The column of a journal's tries."""
-    return [str(tries) for (tries,) in Reader(folder).rows("select tries from calls order by n")]
 
 
 @pytest.mark.parametrize(

@@ -500,7 +500,7 @@ def test_connections_are_durable_and_readers_cannot_write(folder: Path) -> None:
             writer.log.reader.rows("delete from blobs")
     with closing(sqlite3.connect(folder / "log.db")) as connection:
         assert connection.execute("pragma application_id").fetchone() == (0x534B4F45,)
-        assert connection.execute("pragma user_version").fetchone() == (2,)
+        assert connection.execute("pragma user_version").fetchone() == (1,)
 
 
 def test_a_skill_is_stored_once_for_all_calls(folder: Path) -> None:

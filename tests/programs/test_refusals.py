@@ -56,7 +56,7 @@ DEEDS: dict[Deed, Callable[[Path], object]] = {
 
 
 def golden(name: str, tmp_path: Path) -> Path:
-    """A copy of the log of an older release."""
+    """A copy of the log of a release."""
     return Path(shutil.copytree(GOLDEN / f"0.1.0-{name}" / "run", tmp_path / "run"))
 
 
@@ -81,7 +81,7 @@ def test_what_a_program_refuses_is_refused_in_its_words(name: str, deed: Deed, t
 
 @pytest.mark.parametrize("name", ["classic", "evaluation", "imported"])
 def test_a_program_is_what_its_log_says(name: str, tmp_path: Path) -> None:
-    """Found by name among the installed ones, also where the log is from before programs were named."""
+    """Found by name among the installed ones."""
     folder = (
         Path(shutil.copytree(GOLDEN / "0.1.0" / "run", tmp_path / "run"))
         if name == "classic"

@@ -7,6 +7,7 @@ Attempts are known by where they were made; their texts are in the log.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from attrs import field, frozen
 
@@ -182,10 +183,10 @@ def grouped_by(state: SkillsState, row: RolloutCompleted) -> Key:
 
 
 def _setting(state: SkillsState, name: str) -> Json:
-    """A key of `skills`, as it counts now; None in a log that is older than the key."""
+    """A key of `skills`, as it counts now."""
     assert state.started is not None
-    section = state.started.config.get("skills")
-    return state.overrides.get(f"skills.{name}", section.get(name) if isinstance(section, dict) else None)
+    section = cast("Mapping[str, Json]", state.started.config["skills"])
+    return state.overrides.get(f"skills.{name}", section[name])
 
 
 def said_of(built: CandidateBuilt) -> dict[str, str]:
