@@ -244,7 +244,7 @@ def _at_gate(gate: GateVerdict, chain: Chain, scored: _Scored) -> Paired:
 
 
 def _guidance(tree: Lineage, scored: _Scored) -> Iterable[Accepted]:
-    """Guidance that won at a gate; its items come from the results under both texts, as older logs do not name them."""
+    """Guidance that won at a gate, with the items that turned, by the results under both texts."""
     for node in tree.nodes:
         if node.kind == "guidance" and node.verdict in ("accept", "accept_new_best"):
             before = node.stale_from or tree.by_name[node.parent].skill

@@ -186,8 +186,7 @@ def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:
 def _gate(recorded: Recorded, settings: Settings) -> Gate:
     assert isinstance(recorded.event, CandidateGated | SlowUpdateApplied)
     verdict = recorded.event.verdict
-    # Guidance of older logs has no count; exports of imported candidates without one say 0.
-    counted = verdict.compared is not None or isinstance(recorded.event, CandidateGated)
+    counted = verdict.compared is not None
     return Gate(
         event=_ref(recorded),
         action=verdict.action,

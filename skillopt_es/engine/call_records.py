@@ -45,7 +45,7 @@ class Asked:
 def recorded_request(request: ChatRequest) -> RecordedRequest:
     """What is recorded of a request: the digests of its messages and images, and its parameters."""
     params: dict[str, object] = {"max_tokens": request.max_tokens}
-    # What is not used is left out, here and below: older logs must keep their digests.
+    # What is not used is left out, here and below: most requests use little of it.
     if request.temperature is not None:
         params["temperature"] = request.temperature
     if request.effort:

@@ -381,8 +381,7 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
         by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
         draw=evaluation.draw,
-        # The first draw has the run's seed, which older events do not say either.
-        seed=None if evaluation.draw == 1 else evaluation.seed,
+        seed=evaluation.seed,
         exact=not not_run,
         not_run=not_run,
         begun_at="" if begun is None else begun.place,

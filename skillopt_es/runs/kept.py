@@ -58,7 +58,7 @@ def read_kept(path: Path) -> Json:
 
 OVERVIEW_FILE = "overview.json"
 # Raised when what is kept changes: a file of another format is made anew.
-OVERVIEW_FORMAT = 10
+OVERVIEW_FORMAT = 1
 
 converter = strict_converter(detailed=False)
 converter.register_unstructure_hook(Decimal, str)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from attrs import evolve
+from support.make_golden import GOLDEN
 
 from skillopt_es.config import load_config, recorded_config
+from skillopt_es.engine.tasks import recorded_run
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import Json
+from skillopt_es.sessions.session import read_state
 
 
 def without(key: str, recorded: dict[str, Json]) -> dict[str, Json]:
@@ -39,3 +45,17 @@ def test_a_recorded_config_that_lacks_a_key_is_refused_by_its_name(key: str) -> 
     with pytest.raises(ConfigError) as caught:
         recorded_config(without(key, dict(now.resolved)), Path(now.folder))
     assert caught.value.message == f"{key} is missing"
+
+
+def test_a_log_with_another_config_is_refused(tmp_path: Path) -> None:
+    """With too few keys or others: it is not read as if it said something else."""
+    folder = Path(shutil.copytree(GOLDEN / "0.1.0" / "run", tmp_path / "run"))
+    started = read_state(folder).started
+    assert started is not None
+    config = dict(started.config)
+    section = config["train"]
+    assert isinstance(section, dict)
+    refusal = r"the recorded config cannot be read by this version: .*(missing|unknown)"
+    for changed in (without("train.seed", config), {**config, "train": {**section, "luck": 1}}):
+        with pytest.raises(LogDamaged, match=refusal):
+            recorded_run(evolve(started, config=changed), folder)

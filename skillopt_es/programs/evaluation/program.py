@@ -82,9 +82,13 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
             return None if found == wanted else mismatch(recorded, f"is of {found}, but {wanted} is evaluated")
         case SkillScored() if event.place in state.rollouts and evaluated(event.split).holds(event.place):
             items = tuple(state.rollouts[event.place])
-            # A score depends on no seed: the rollouts are evidence, and are not tried again.
             evaluation = Evaluation(
-                place=event.place, purpose="test", split=event.split, items=items, skill=skill, seed=0
+                place=event.place,
+                purpose="test",
+                split=event.split,
+                items=items,
+                skill=skill,
+                seed=run.config.train.seed,
             )
             derived = score(evaluation, state, run)
             if derived == event:
