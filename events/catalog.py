@@ -64,11 +64,11 @@ class RunStarted(Event):
     """
     A run began: everything that was decided before the first call; `guide` is what analysts are told about tasks.
 
-    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts; `learned` is there in
-    a run that continues another one. `worked` is how an accepted answer looks as a right reply, with `{answer}` in it,
-    where training items may be shown as examples in the skill; `twins` are those of them that ask what an item of
-    validation or test asks. `config_file` is there where a file of the user's own was read. `limit_chosen` says that
-    the user has set `env.max_completion_tokens`: a reply that is cut there is graded as it stands.
+    `program` is the way in which it is trained; `learned` is there in a run that continues another one. `worked` is how
+    an accepted answer looks as a right reply, with `{answer}` in it, where training items may be shown as examples in
+    the skill; `twins` are those of them that ask what an item of validation or test asks. `config_file` is there where
+    a file of the user's own was read. `limit_chosen` says that the user has set `env.max_completion_tokens`: a reply
+    that is cut there is graded as it stands.
     """
 
     software: str
@@ -81,7 +81,6 @@ class RunStarted(Event):
     total_steps: int
     notes: tuple[str, ...] = ()
     guide: str = ""
-    prompts: int = 1
     learned: Learned | None = None
     worked: str = ""
     twins: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ def _refusals(state: SearchState, event: PatchProposed, reading: Reading, eviden
     if group is None or state.started is None or not event.calls:
         return ""
     run = recorded_run(state.started, reading.log.path.parent, state.overrides)
-    found = taken_from(evidence.exchange(event.calls[-1]).answer, group, asked_about(group, state, run, evidence), run)
+    found = taken_from(evidence.exchange(event.calls[-1]).answer, group, asked_about(group, state, run, evidence))
     if isinstance(found, Unusable):
         return ""
     _, taken = found

@@ -217,7 +217,6 @@ class OptimizerConfig:
 class SearchConfig:
     """What the program `search` does to learn more from its calls."""
 
-    version: Literal[1, 2, 3, 4]
     first_batch: int = field(metadata=_limits(low=1))
     first_gates: int = field(metadata=_limits(low=0))
     rounds: int = field(metadata=_limits(low=1))

@@ -35,10 +35,10 @@ def question(
     effort: str = "",
 ) -> ChatRequest:
     """A request to the optimizer: system prompts by name, the user message's sections, and no schema for plain text."""
-    config, version = run.config, run.started.prompts
+    config = run.config
     role = config.optimizer_model
     names = (prompt,) if isinstance(prompt, str) else prompt
-    system = "\n\n".join(system_prompt(name, version) for name in names)
+    system = "\n\n".join(system_prompt(name) for name in names)
     user = "\n\n".join(section for section in sections if section)
     return ChatRequest(
         slot=slot,

@@ -31,7 +31,6 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.verdicts import too_little
 from skillopt_es.ports import Splits, guide_of, worked_of
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.prompts import LATEST
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
 from skillopt_es.runs.now import Tally, Telling
@@ -254,7 +253,6 @@ def run_started(
         notes=(*notes, *splits.told, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
         guide=guide,
         program=program.name,
-        prompts=LATEST,
         learned=None if before is None else before.learned,
         config_file=config.file,
         limit_chosen=config.limit_chosen,

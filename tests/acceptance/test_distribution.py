@@ -97,7 +97,9 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(built: Path) -> None:
         "skillopt_es/events/catalog.py",
     ):
         assert needed in names
-    assert sum(name.startswith("skillopt_es/prompts/") and name.endswith(".md") for name in names) >= 5
+    prompts = {str(path.relative_to(ROOT)) for path in (ROOT / "skillopt_es" / "prompts").glob("*.md")}
+    assert prompts
+    assert prompts <= names
     packages = {str(path.parent.relative_to(ROOT)) for path in (ROOT / "skillopt_es").rglob("*.py")}
     assert packages <= {str(Path(name).parent) for name in names}
 

@@ -27,7 +27,6 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "RunStarted": {
         "notes": (),
         "guide": "",
-        "prompts": 1,
         "learned": None,
         "worked": "",
         "twins": (),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from skillopt_es.ports import ChatRequest
-from skillopt_es.prompts import LATEST, system_prompt
+from skillopt_es.prompts import system_prompt
 from support.scripted import ScriptedModel, ScriptedWorld, chance, optimizer_reply
 
 MODES = ("rewrite_from_suggestions", "full_rewrite_minibatch")
@@ -27,10 +27,9 @@ BLOCK = re.compile(r"<!-- (\w+)_START -->.*?<!-- \1_END -->\n?", re.DOTALL)
 
 
 def rewriting_reply(request: ChatRequest) -> str:
-    """What the optimizer says at each stage, by the prompt that it is given, in whatever version."""
+    """What the optimizer says at each stage, by the prompt that it is given."""
     told = request.messages[0].content
-    asked = {name: tuple(system_prompt(name, version + 1) for version in range(LATEST)) for name in _ANSWERS}
-    name = next((name for name, texts in asked.items() if told.startswith(texts)), "")
+    name = next((name for name in _ANSWERS if told.startswith(system_prompt(name))), "")
     return json.dumps(_ANSWERS[name](request.messages[1].content)) if name else optimizer_reply(request)
 
 

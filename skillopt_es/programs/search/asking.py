@@ -22,7 +22,6 @@ from skillopt_es.programs.optimizer import (
     skill_section,
     steering_section,
 )
-from skillopt_es.programs.search.earlier import taken_before
 from skillopt_es.programs.search.results import ground, parted, screened, solved_tasks
 from skillopt_es.programs.search.state import (
     TOO_NARROW,
@@ -63,7 +62,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     _, passing = parted(state, run, group)
 
     def read(text: str) -> PatchReply | Unusable:
-        found = taken_from(text, group, asked, run)
+        found = taken_from(text, group, asked)
         if isinstance(found, Unusable):
             return found
         reply, result = found
@@ -97,32 +96,30 @@ def asked_about(group: Minibatch, state: SearchState, run: RunData, evidence: Re
         shown=skill if old is None else without(old.edit, skill),
         failing=failing,
         tasks=tasks,
-        known=solved_tasks(state, run, evidence) if run.config.search.version > 2 else {},
+        known=solved_tasks(state, run, evidence),
         kept=(*state.program.kept, *_kept_in_step(state, run)),
         old=old,
         told=_tried_about(group, state, run),
         form=form,
-        prompt=system_prompt(_PROMPTS[form], run.started.prompts),
+        prompt=system_prompt(_PROMPTS[form]),
         close_gaps=run.config.optimizer.close_gaps,
     )
 
 
-def taken_from(text: str, group: Minibatch, asked: Asked, run: RunData) -> tuple[PatchReply, Taken] | Unusable:
+def taken_from(text: str, group: Minibatch, asked: Asked) -> tuple[PatchReply, Taken] | Unusable:
     """An answer as it was given, and what of its edits is tried."""
-    failing, version = asked.failing, run.config.search.version
+    failing = asked.failing
     said = as_json(text) if asked.form == "text" else text
     most = most_edits(len(failing))
     found = read_patch(said, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
     if isinstance(found, Unusable):
         return found
-    return found, taken(found.edits, asked) if version > 3 else taken_before(version, found.edits, asked)
+    return found, taken(found.edits, asked)
 
 
 def _kept_in_step(state: SearchState, run: RunData) -> tuple[Kept, ...]:
     """What earlier rounds of the open step have kept, as if it were in the skill already."""
     step = open_step(state)
-    if step.version < 4:
-        return ()
     won = {index: each for index, each in screened(state, run, earlier=len(step.rounds) - 1).items() if each.won}
     groups = {index: step.group_of(step.changes[index]) for index in won}
     return tuple(
@@ -196,9 +193,9 @@ def _lost_before(state: SearchState, run: RunData) -> list[Tried]:
     """What earlier rounds of the step have dropped."""
     step = open_step(state)
     found = screened(state, run, earlier=len(step.rounds) - 1)
-    tried = {index: each for index, each in found.items() if each.results or run.config.search.version == 1}
+    tried = {index: each for index, each in found.items() if each.results}
     return [
-        Tried(step=step.number, edit=edit, why=why_dropped(each.better, each.worse, run.config.search.version))
+        Tried(step=step.number, edit=edit, why=why_dropped(each.better, each.worse))
         for index, each in tried.items()
         if not each.won
         for edit in step.changes[index]

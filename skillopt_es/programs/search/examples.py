@@ -75,12 +75,12 @@ def examples_due(state: SearchState, run: RunData) -> bool:
         return run.config.search.examples == "on" and state.steps_done == 0
     if len(step.rounds) > 1 or any(group.kind == "examples" for group in step.groups):
         return False
-    failing, left = len(untouched(state, run, 0)), len(untouched(state, run, 1, proven=run.config.search.version > 2))
+    failing, left = len(untouched(state, run, 0)), len(untouched(state, run, 1, proven=True))
     if not failing or _WORTH * (failing - left) > failing:
         return False
     idle = state.steps_done > state.best.step
     no_rule = all(each.edit.source == "examples" for each in program.kept)
-    return idle or no_rule or (run.config.search.version > 2 and _little_won(state))
+    return idle or no_rule or _little_won(state)
 
 
 def _little_won(state: SearchState) -> bool:
@@ -101,12 +101,12 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
     place = _shown_from(state, run, failing)
     rows, own = rows_at(state, place), place == at
     room = _MOST_IN_SKILL - len(state.program.examples)
-    if own and run.config.search.version > 3 and state.program.examples and len(failing) <= TASKS:
+    if own and state.program.examples and len(failing) <= TASKS:
         return _last_failing(state, run, evidence, failing[:room])
     most = min(MOST, max(1, len(rows) - TASKS) if own else MOST, room)
     # One failing item, at least, has to be left that shows whether they help.
     spared = {*failing[: 1 if own else TASKS], *state.program.examples, *run.started.twins}
-    told = [item for item in rows if own or run.config.search.version < 4 or item in state.program.known]
+    told = [item for item in rows if own or item in state.program.known]
     found = [_example(rows[item], run, evidence) for item in shuffled(tuple(told), step.batch.seed)]
     chosen = chosen_of([each for each in found if each is not None and each.item not in spared], most)
     if not chosen:
@@ -135,7 +135,7 @@ def _shown_from(state: SearchState, run: RunData, failing: Sequence[str]) -> Pla
     step, program = open_step(state), state.program
     at = step.place.in_batch(0)
     own = len(rows_at(state, at)) - TASKS
-    if own >= MOST or run.config.search.version < 3 or not _little_won(state):
+    if own >= MOST or not _little_won(state):
         return at
     spared = {*failing[:TASKS], *program.examples}
     many = {

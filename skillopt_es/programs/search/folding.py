@@ -35,7 +35,6 @@ from skillopt_es.programs.search.state import (
     Tried,
     asked_form,
     checks_together,
-    decides_by,
     is_recalled,
     is_wider,
     kept_edits,
@@ -68,7 +67,7 @@ def planned(state: SearchState, event: EpochPlanned) -> SearchState:
     place = Place.of_step(event.epoch, event.epoch).in_batch(0)
     batch = replace(batch, items=without_items(batch.items, state.program.barred.get(place, ())))
     shown = {**state.program.shown, **{item: state.program.shown.get(item, 0) + 1 for item in batch.items}}
-    step = OpenStep(number=event.epoch, batch=batch, version=decides_by(state))
+    step = OpenStep(number=event.epoch, batch=batch)
     return _with(state, replace(state.program, step=step, shown=shown))
 
 
@@ -83,7 +82,7 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
         program = _drawing(program, program.step, Place(event.place), rows)
     if program.step is not None and event.place == program.step.place.in_batch(0):
         program = _knowing(_repeated(program, rows), rows)
-    elif program.step is not None and decides_by(state) > 1:
+    elif program.step is not None:
         rows = {item: rows[item] for item in _solved_before(program, event.place) if item in rows}
         program = _knowing(_repeated(program, rows), rows)
     return _with(state, program)
@@ -194,18 +193,18 @@ def ranked(state: SearchState, event: EditsRanked) -> SearchState:
     varied = program.varied + sum(len(credit.varied) for credit in event.credits)
     fickle = program.fickle.union(*(credit.varied for credit in event.credits))
     state = _with(state, replace(program, again=again, varied=varied, fickle=fickle))
-    untried = {credit.edit for credit in event.credits if not credit.tries} if decides_by(state) > 1 else set()
-    version, given = decides_by(state), {credit.edit: credit for credit in event.credits}
+    untried = {credit.edit for credit in event.credits if not credit.tries}
+    given = {credit.edit: credit for credit in event.credits}
     dropped = [
         edit
-        for edit in (step.edits if version < 4 else [change[-1] for change in step.changes])
+        for edit in [change[-1] for change in step.changes]
         if edit.id in event.pool and edit.id not in event.chosen and edit.id not in untried
         if edit.source != PRUNING  # nobody has to know
     ]
     for edit in dropped:
         credit = given.get(edit.id, Credit(edit=edit.id))
-        perhaps = version > 3 and bool(credit.fixed) and not credit.broke  # it may be given once more
-        state = _remembered(state, [edit], why_dropped(credit.fixed, credit.broke, version), alone=not perhaps)
+        perhaps = bool(credit.fixed) and not credit.broke  # it may be given once more
+        state = _remembered(state, [edit], why_dropped(credit.fixed, credit.broke), alone=not perhaps)
     return _with(state, replace(state.program, step=replace(step, ranked=event)))
 
 
@@ -215,13 +214,12 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     edits = kept_edits(step)
     if not verdict.taken:
         types = frozenset(state.types[item] for item in verdict.lost if state.types.get(item))
-        version = decides_by(state)
-        of_types = f" of {', '.join(sorted(types))}" if types and version > 3 else ""
+        of_types = f" of {', '.join(sorted(types))}" if types else ""
         lost = f"validation lost {len(verdict.lost)} tasks{of_types} and won {len(verdict.won)}"
         saved = _without_suspects(state, edits, verdict)
         refused = [edit for edit in edits if edit not in {each.edit for each in saved}]
         state = _remembered(state, refused, lost, alone=len(edits) == 1)
-        return _closed(_with(state, replace(state.program, saved=saved, lost=types if version > 3 else frozenset())))
+        return _closed(_with(state, replace(state.program, saved=saved, lost=types)))
     assert state.built is not None
     program = state.program
     chosen = {edit.id for edit in edits}
@@ -286,7 +284,7 @@ def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
 def _shown_of(state: SearchState, group: Minibatch, items: Iterable[str]) -> tuple[str, ...]:
     """Those of the tasks that the optimizer was shown for it: of others nobody can ask as they were without it."""
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(group.place, {})
-    return tuple(item for item in items if item in rows or decides_by(state) < 4)
+    return tuple(item for item in items if item in rows)
 
 
 def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVerdict) -> tuple[Saved, ...]:
@@ -302,15 +300,14 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
     assert step.ranked is not None
     before = {each.edit.content for each in step.recalled}
     lost = {state.types[item] for item in verdict.lost if item in state.types}
-    told = decides_by(state) > 3 and checks_together(state) and bool(lost & solved_types(state))
+    told = checks_together(state) and bool(lost & solved_types(state))
     rows = []
     for edit in edits:
         group = step.group_of((edit,))
         fixed = _shown_of(state, group, next((each.fixed for each in step.ranked.credits if each.edit == edit.id), ()))
         suspected = not edit.claims or bool(lost & types_of(state, group.place, fixed))
         suspected = suspected or any(names_type(edit.content, kind) for kind in lost)
-        pruned = edit.source == PRUNING and decides_by(state) > 1
-        suspected = pruned or (suspected and not (told and len(step.ranked.chosen) > 1))
+        suspected = edit.source == PRUNING or (suspected and not (told and len(step.ranked.chosen) > 1))
         rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
     nobody = not state.program.varied and not any(suspected for suspected, _ in rows)
     if rows and nobody and (len(rows) == 1 or not told):
@@ -382,9 +379,7 @@ def _without_place(state: SearchState, program: Search, event: EvidenceRetracted
 
     A fork begins before the step that tried them there: what has been drawn, kept or saved so far is of other places.
     """
-    barred = program.barred
-    if decides_by(state) > 3:
-        barred = {**barred, event.place: (*barred.get(event.place, ()), *event.items)}
+    barred = {**program.barred, event.place: (*program.barred.get(event.place, ()), *event.items)}
     return _not_knowing(program, [item for item in event.items if program.at.get(item) == event.place], barred=barred)
 
 

@@ -116,8 +116,7 @@ def too_narrow(state: SearchState, run: RunData) -> dict[int, Kept]:
     found = {}
     for index, each in enumerate(state.program.kept):
         told = [item for item in measured.items if state.types.get(item) in each.types]
-        if run.config.search.version > 1:  # what fails now and then says nothing
-            told = [item for item in told if item not in state.flipped]
+        told = [item for item in told if item not in state.flipped]  # what fails now and then says nothing
         few = 2 * len(told) <= len(measured.items)
         fails = bool(told) and not any(run.passes(measured.items[item]) for item in told)
         left = state.program.asked_anew.get(each.types, 0) < run.config.search.anew

@@ -34,7 +34,7 @@ from skillopt_es.programs.search.examples import examples_due
 from skillopt_es.programs.search.groups import groups_to_ask, too_narrow
 from skillopt_es.programs.search.results import solved
 from skillopt_es.programs.search.sample import is_idle, judged_by, many_left, widening
-from skillopt_es.programs.search.state import PRUNING, SearchState, decides_by, is_recalled, open_step
+from skillopt_es.programs.search.state import PRUNING, SearchState, is_recalled, open_step
 from skillopt_es.programs.search.steps import OpenStep
 from skillopt_es.programs.search.together import tries_to_plan
 from skillopt_es.programs.search.tries import evaluations
@@ -111,7 +111,7 @@ def outdated(state: SearchState, run: RunData) -> tuple[str, ...]:
 
 def _clean(state: SearchState, run: RunData) -> tuple[str, ...]:
     """The training items that do not stand in the skill with their answers, and that can be measured."""
-    given_up = {item for item, times in state.program.failed.items() if times >= _GIVEN_UP and decides_by(state) > 3}
+    given_up = {item for item, times in state.program.failed.items() if times >= _GIVEN_UP}
     spared = given_up.union(state.program.examples)
     return tuple(item for item in run.started.splits.train if item not in spared)
 
@@ -219,8 +219,8 @@ def _batch(state: SearchState, step: OpenStep) -> Evaluation:
         items=step.batch.items,
         skill=state.current.skill,
         seed=step.batch.seed,
-        near=step.version > 3,
-        by_item=step.version > 3,
+        near=True,
+        by_item=True,
     )
 
 

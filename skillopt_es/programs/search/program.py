@@ -93,7 +93,7 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
     assert state.current is not None
     step, current = open_step(state), state.current.skill
     rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
-    quoted = step.version > 3 and bool(form(run))  # whole items may stand in the skill, then
+    quoted = bool(form(run))  # whole items may stand in the skill, then
     watch = guard(rows, current, run, evidence, quoted=quoted)
     leaks = {edit.id: leak for edit in edits if edit.source != "examples" and (leak := watch.leak(edit.content))}
     close_gaps = run.config.optimizer.close_gaps

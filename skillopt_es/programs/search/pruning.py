@@ -38,7 +38,7 @@ def pruning_due(state: SearchState, run: RunData) -> bool:
     step = open_step(state)
     idle = state.steps_done > state.best.step
     new = state.program.pruned != state.current.skill.hash
-    if run.config.search.version > 3 and state.program.varied:  # a coin would pass without a line that is needed
+    if state.program.varied:  # a coin would pass without a line that is needed
         return False
     return run.config.search.prune and idle and new and not step.rounds and bool(step.batch.items)
 
@@ -84,7 +84,7 @@ def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list
         if kept.edit.source != "examples" and kept.edit.op != "delete":
             file = kept.edit.file or _current(state).main
             own = [item for item in kept.items if item in tasks]
-            for line, task in _doubtful(kept.edit, about[file], own, run.config.search.version):
+            for line, task in lines_to_spare(kept.edit, about[file], own):
                 found.setdefault(task, Suspect(line=line, file=file, task=task))
     return list(found.values())
 
@@ -97,14 +97,6 @@ def _current(state: SearchState) -> SkillTree:
 def _lines_about(text: str, tasks: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """The lines of a text in their order, each with the tasks that it speaks of."""
     return {line: spoken_of(line, tasks) for line in map(str.strip, text.splitlines()) if line}
-
-
-def _doubtful(
-    edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequence[str], version: int
-) -> Iterator[tuple[str, str]]:
-    if version > 3:
-        return lines_to_spare(edit, about, own)
-    return doubtful_lines(edit, about, covered=version > 1)
 
 
 def lines_to_spare(edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -124,20 +116,3 @@ def lines_to_spare(edit: Edit, about: Mapping[str, tuple[str, ...]], own: Sequen
         later = {item for other in order[order.index(line) + 1 :] for item in about[other]}
         if tells and (len(lines) > 1 or later.issuperset(tells)):
             yield line, tells[0]
-
-
-def doubtful_lines(edit: Edit, about: Mapping[str, tuple[str, ...]], *, covered: bool) -> Iterator[tuple[str, str]]:
-    """
-    The same as versions before the fourth had it: by the words of a line alone.
-
-    One that came alone has to be `covered`: later lines speak of all its tasks, for else it is the last that does.
-    """
-    lines = [line.strip() for line in edit.content.splitlines() if line.strip()]
-    order = list(about)
-    for line in lines:
-        spoken = about.get(line, ())
-        later = {item for other in order[order.index(line) + 1 :] for item in about[other]} if spoken else set()
-        doubtful = spoken if len(lines) > 1 else [item for item in spoken if item in later]
-        if covered and len(doubtful) < len(spoken):
-            continue
-        yield from ((line, item) for item in doubtful[:1])

@@ -67,10 +67,9 @@ def screened(state: SearchState, run: RunData, *, earlier: int | None = None) ->
     share = luck_so_far(state, run)
     numbers = [index for index in range(len(step.alone)) if earlier is None or step.round_of(index) < earlier]
     results = {index: _results(state, run, index) for index in numbers}
-    fickle = state.program.fickle
+    both_ways = (item for each in results.values() for item, found in each.items() if found.both_ways)
+    fickle = state.program.fickle.union(both_ways)
     kinds = _kinds_of_target(state, run)
-    if run.config.search.version > 1:
-        fickle = fickle.union(item for each in results.values() for item, found in each.items() if found.both_ways)
     return {
         index: Screened(
             results=results[index],
@@ -113,7 +112,7 @@ def _history(state: SearchState, run: RunData, item: str, *, without: str, until
 
 def _kinds_of_target(state: SearchState, run: RunData) -> tuple[float, ...]:
     """How probable each kind of target is by all draws so far; empty where that is not asked."""
-    if run.config.search.version < 4 or not run.config.search.draw_again:
+    if not run.config.search.draw_again:
         return ()
     return kinds_of_target(_values(each, run) for each in state.program.repeated.values())
 
@@ -154,7 +153,7 @@ def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]
     """The draws of each task that a change was tried on, and of the same task as the optimizer was shown it."""
     step, known = open_step(state), state.program.known
     group = step.group_of(step.changes[index])
-    own = group.kind == "examples" and step.version > 3  # they may be items of an earlier batch, under an older text
+    own = group.kind == "examples"  # they may be items of an earlier batch, under an older text
     at = step.place.in_batch(0) if own else Place(group.place)
     without = _drawn(state, run, at)
     found = {}
@@ -171,7 +170,7 @@ def _results(state: SearchState, run: RunData, index: int) -> dict[str, Results]
 def _nearer(state: SearchState, index: int) -> float:
     """By how much worked examples bring wrong answers nearer to right ones, on average; 0 for any other change."""
     step = open_step(state)
-    if step.version < 4 or step.group_of(step.changes[index]).kind != "examples":
+    if step.group_of(step.changes[index]).kind != "examples":
         return 0.0
     before, at = rows_at(state, step.place.in_batch(0)), step.screen(index)
     after = [row for tries in step.tries if tries.place == at for row in rows_at(state, at.drawn(tries.draw)).values()]
@@ -185,7 +184,7 @@ def _untested(state: SearchState, run: RunData, index: int) -> bool:
     step = open_step(state)
     group = step.group_of(step.changes[index])
     at = step.place.in_batch(0)
-    if step.version < 4 or group.kind != "examples" or group.place != at:
+    if group.kind != "examples" or group.place != at:
         return False
     return all(item in group.items or passed(row, run) for item, row in rows_at(state, at).items() if measured(row))
 

@@ -16,16 +16,12 @@ from skillopt_es.projections.state import RunState
 
 PRUNING: Literal["pruning"] = "pruning"
 """What a group of lines is called that are tried without."""
-EARNED_NOTHING = "alone it made no task better, or as many worse"
 TOO_NARROW = "it fixed the tasks that it was made for, and no other task of their type"
-_WITH_TEXT = 5  # the first version of the prompts that has one for replies in plain text
 _ENOUGH_ASKED = 2  # questions that tell whether a form of reply is any good
 
 
-def why_dropped(fixed: Iterable[str], broke: Iterable[str], version: int) -> str:
+def why_dropped(fixed: Iterable[str], broke: Iterable[str]) -> str:
     """What an edit that the screen dropped has done alone, as later questions tell it."""
-    if version < 4:
-        return EARNED_NOTHING
     did = [f"{what} {', '.join(items)}" for what, items in (("fixed", [*fixed]), ("broke", [*broke])) if items]
     if len(did) == 1 and did[0].startswith("fixed"):
         return f"alone it {did[0]}, which may have been luck"
@@ -142,19 +138,10 @@ SearchState = RunState[Search]
 """A run that is trained by the search."""
 
 
-def decides_by(state: SearchState) -> int:
-    """The version by which the run was started, `search.version`; a log that names none is of the first."""
-    return _set(state, "version", 1)
-
-
 def checks_together(state: SearchState) -> bool:
     """Whether what is kept meets solved tasks before the gate (`search.together`)."""
-    return _set(state, "together", 0) > 0
-
-
-def _set(state: SearchState, key: str, otherwise: int) -> int:
-    value = _recorded(state, key)
-    return value if isinstance(value, int) else otherwise
+    tasks = _recorded(state, "together")
+    return isinstance(tasks, int) and tasks > 0
 
 
 def _recorded(state: SearchState, key: str) -> Json:
@@ -242,7 +229,7 @@ def asked_form(state: SearchState) -> ReplyForm:
         return "text"
     if wish == "json":
         return "json"
-    return better_form(state.program) if state.started.prompts >= _WITH_TEXT else "json"
+    return better_form(state.program)
 
 
 def better_form(program: Search) -> ReplyForm:

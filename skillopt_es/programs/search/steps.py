@@ -36,10 +36,6 @@ def what_it_does(edit: Edit) -> tuple[str, ...]:
     return ("add" if adds else edit.op, edit.file, "" if adds else edit.target.strip(), said)
 
 
-def _as_it_is(edit: Edit) -> tuple[str, ...]:
-    return edit.op, edit.file, edit.target, edit.content.strip()
-
-
 Change = tuple[Edit, ...]
 """What is tried together: one edit, but for a line that is moved, which is taken out and put back."""
 
@@ -58,13 +54,11 @@ class OpenStep:
     """
     What has been collected of the step that is under way.
 
-    `version` is the one by which the run decides. `rounds` are the groups of each round of questions; `alone` has the
-    text with each change alone, in their order.
+    `rounds` are the groups of each round of questions; `alone` has the text with each change alone, in their order.
     """
 
     number: int
     batch: Batch
-    version: int
     rounds: tuple[tuple[Minibatch, ...], ...] = ()
     patches: Mapping[str, PatchProposed] = field(factory=dict)
     alone: tuple[CandidateBuilt, ...] = ()
@@ -87,7 +81,7 @@ class OpenStep:
         """All that was proposed, round by round; once there, a change keeps its number. Said again, it claims more."""
         said: dict[object, Change] = {}
         for change in (change for groups in self.rounds for change in self._changes_of(groups)):
-            what = tuple(map(what_it_does if self.version > 3 else _as_it_is, change))
+            what = tuple(map(what_it_does, change))
             first = said.get(what, change)
             claims = dict.fromkeys((*first[-1].claims, *change[-1].claims))
             said[what] = (*first[:-1], replace(first[-1], claims=tuple(claims)))
@@ -107,12 +101,9 @@ class OpenStep:
         """
 
         def order(index: int) -> tuple[int, int]:
-            change = self.changes[index]
-            late = self.round_of(index) > 0 and any(edit.op != "append" for edit in change)
-            return self.round_of(index) if self.version > 3 else late, -(len(change[-1].claims) or _ALL)
+            return self.round_of(index), -(len(self.changes[index][-1].claims) or _ALL)
 
-        found = [self.changes[index] for index in sorted(changes, key=order)]
-        found = _each_behind_the_one_before(found) if self.version > 3 else found
+        found = _each_behind_the_one_before([self.changes[index] for index in sorted(changes, key=order)])
         return tuple(edit for change in found for edit in change)
 
     def round_of(self, index: int) -> int:
@@ -138,7 +129,7 @@ class OpenStep:
     def _changes_of(self, groups: tuple[Minibatch, ...]) -> tuple[Change, ...]:
         edits = [edit for group in groups for edit in self._of(group)]
         out = {edit.target: edit for edit in edits if edit.op == "delete"}
-        adding = [edit for edit in edits if edit.op in (_ADDING if self.version > 3 else _ADDING[:1])]
+        adding = [edit for edit in edits if edit.op in _ADDING]
         back = {edit.content.strip() for edit in adding} & set(out)
         first = [edit for edit in edits if not (edit.op == "delete" and edit.target in back)]
         return tuple(

@@ -1,8 +1,4 @@
-"""
-What of an answer is taken: its edits with their claims, each in its place, and why others are not tried.
-
-Runs of an earlier `search.version` take answers as they did then (`earlier.py`).
-"""
+"""What of an answer is taken: its edits with their claims, each in its place, and why others are not tried."""
 
 from __future__ import annotations
 

@@ -14,13 +14,11 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Tries
 from skillopt_es.programs.search.budget import spare_tries
-from skillopt_es.programs.search.credit import MOST_LUCK
 from skillopt_es.programs.search.groups import groups_to_ask
 from skillopt_es.programs.search.results import (
     fails_without,
     ground,
     known_without,
-    luck_so_far,
     may_vary,
     measured,
     passed,
@@ -53,28 +51,17 @@ def _together(state: SearchState, run: RunData) -> tuple[Tries, ...]:
         if any(tries_of(step, place) & set(items) for place in places):
             return ()
         return _affordable(state, run, [Tries(place=place, items=items, draw=draw) for place in places if items])
-    if step.version > 3 and (again := _broken_before(state, run)):
-        return _affordable(state, run, [Tries(place=step.together, items=again, draw=draw)])
-    blamed = _all_blamed if run.config.search.version == 1 else _one_explained
-    return _affordable(state, run, blamed(state, run, kept))
-
-
-def _all_blamed(state: SearchState, run: RunData, kept: list[int]) -> list[Tries]:
-    """As version 1 had it: whoever fails the first broken task is blamed, whatever the current text does with it."""
-    step, draw, broken = open_step(state), next_draw(state), _broken(state, run)
-    lucky = luck_so_far(state, run) > MOST_LUCK
-    again = tuple(item for item, draws in broken.items() if draws < DRAWS_TO_BLAME and lucky)
+    again = _broken_before(state, run)
     if again:
-        return [Tries(place=step.together, items=again, draw=draw)]
-    return _suspects(state, kept, next(iter(broken), ""), draw)
+        return _affordable(state, run, [Tries(place=step.together, items=again, draw=draw)])
+    return _affordable(state, run, _one_explained(state, run, kept))
 
 
 def _one_explained(state: SearchState, run: RunData, kept: list[int]) -> list[Tries]:
     """What is tried next about the first broken task of which nobody knows yet who breaks it."""
     found = screened(state, run)
-    culprits = [index for index, each in found.items() if each.better and each.worse]
-    if open_step(state).version > 3:  # who was dropped explains nothing of what is kept
-        culprits = [index for index in culprits if index in kept]
+    # What was dropped explains nothing of what is kept.
+    culprits = [index for index, each in found.items() if index in kept and each.better and each.worse]
     waiting = (
         _to_explain(state, run, item, draws, culprits, kept)
         for item, draws in _broken(state, run).items()
@@ -110,7 +97,7 @@ def _suspects(state: SearchState, kept: list[int], item: str, draw: int) -> list
     What a later round has brought was tried on the edits of the rounds before, and breaks what these do.
     """
     step = open_step(state)
-    for number in range(len(step.rounds)) if item else ():
+    for number in range(len(step.rounds)):
         places = [step.screen(index) for index in kept if step.round_of(index) == number]
         waiting = [place for place in places if item not in tries_of(step, place)]
         if waiting:
@@ -169,11 +156,11 @@ def _rows_together(state: SearchState, tries: Tries) -> tuple[RolloutCompleted, 
 def _broken(state: SearchState, run: RunData) -> Mapping[str, int]:
     """The tasks that failed each time under all kept edits, and how often; none that fails under the current text."""
     step = open_step(state)
-    text = ground(state, run, len(step.rounds)).hash if step.version > 3 else ""
+    text = ground(state, run, len(step.rounds)).hash
     found: dict[str, list[bool]] = {}
     for tries in step.tries:
         for row in _rows_together(state, tries):
-            if isinstance(row.outcome, Measured) and text in ("", row.skill):
+            if isinstance(row.outcome, Measured) and row.skill == text:
                 found.setdefault(row.item, []).append(run.passes(row.outcome))
     fails = fails_without(state, run)
     return {item: len(passed) for item, passed in found.items() if not any(passed) and item not in fails}

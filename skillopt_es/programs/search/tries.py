@@ -52,8 +52,8 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
             skill=_text_at(state, run, Place(tries.place)),
             seed=draw_seed(run.config.train.seed, tries.draw),
             draw=tries.draw,
-            near=step.version > 3,
-            by_item=step.version > 3,
+            near=True,
+            by_item=True,
         )
         for tries, place, items in left
         if items
@@ -125,14 +125,13 @@ def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[s
         failing = [item for item in untouched(state, run, number) if item not in group.items]
     shown = state.program.examples.union(group.items if group.kind == "examples" else ())
     passing = [item for item in run.started.splits.train if solved(state, run, item) and item not in shown]
-    beside = known_first(state, run, shuffled(passing, step.batch.seed))[:_BESIDE]
+    beside = known_first(state, shuffled(passing, step.batch.seed))[:_BESIDE]
     return (edit.claims or shuffled(failing, step.batch.seed))[:TASKS], beside
 
 
-def known_first(state: SearchState, run: RunData, items: Iterable[str]) -> list[str]:
+def known_first(state: SearchState, items: Iterable[str]) -> list[str]:
     """Tasks in their order, but first those that were tried under the current text: no older one speaks for them."""
-    first = run.config.search.version > 1
-    return sorted(items, key=lambda item: first and not known_without(state, item))
+    return sorted(items, key=lambda item: not known_without(state, item))
 
 
 def _tries_without(state: SearchState, run: RunData) -> tuple[Tries, ...]:
@@ -142,8 +141,6 @@ def _tries_without(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     One that an older text had solved is tried under the current one, which may fail it as well. Where the target may
     vary it is tried again until the edit has failed it each time and the current text has passed it each time.
     """
-    if run.config.search.version == 1:
-        return ()
     step = open_step(state)
     now, wanted = step.place.in_batch(0), dict[Place, dict[str, None]]()
     found_by = {index: found for index, found in screened(state, run).items() if found.worse}
@@ -210,11 +207,7 @@ def _most_telling(state: SearchState, run: RunData, index: int, found: Screened)
 
 def _draws_without(state: SearchState, group: Minibatch, item: str) -> dict[Place, int]:
     """Where a task may be drawn once more without a change, and how often it was; nowhere if that is no use."""
-    step, now = open_step(state), open_step(state).place.in_batch(0)
-    if step.version < 4:
-        # What was shown of an earlier step was tried under another text than the current one: that is not drawn again.
-        at = Place(group.place)
-        return {at: 1 + planned(step, at, item)} if step.place.holds(group.place) else {}
     if replaced_by(state.program, group) is not None:  # the current text has the edit in whose place another is wanted
         return {}
+    now = open_step(state).place.in_batch(0)
     return {now: sum(len(each.outcomes) for each in state.program.drawn.get(item, ()) if each.own)}

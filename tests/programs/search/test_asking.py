@@ -2,7 +2,6 @@
 
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.programs.search.asking import tried_section
-from skillopt_es.programs.search.earlier import with_claims_as_named
 from skillopt_es.programs.search.placing import moved
 from skillopt_es.programs.search.state import Tried
 from skillopt_es.programs.search.taking import with_claims
@@ -55,12 +54,11 @@ def test_of_what_an_edit_claims_it_is_tried_first_on_what_it_speaks_of() -> None
 
 
 def test_an_edit_that_names_other_tasks_than_it_speaks_of_is_tried_on_both() -> None:
-    """It mixed them up, or is more general than its words; a run of before this was so says what it said then."""
+    """It mixed them up, or is more general than its words."""
     edit = Edit(id="p#1", op="append", content="- birch: write it backwards", claims=("t1", "t3"))
     found = with_claims(edit, ["t1", "t2", "t3"], TASKS)
     assert found.claims == ("t2", "t1")
     assert found.claims_assumed
-    assert with_claims_as_named(edit, ["t1", "t2", "t3"], TASKS) == edit
 
 
 def test_an_edit_that_speaks_of_no_task_keeps_its_claims() -> None:

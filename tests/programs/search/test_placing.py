@@ -14,7 +14,6 @@ import skillopt_es as so
 from skillopt_es.events.catalog import EditsRanked, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Batch, Edit, Minibatch, SkillTree
-from skillopt_es.programs.search.earlier import before_narrower, lines_not_there
 from skillopt_es.programs.search.placing import aimed, only_new, placed, put_in, rules_in
 from skillopt_es.programs.search.state import Kept, Tried
 from skillopt_es.programs.search.steps import OpenStep
@@ -76,7 +75,7 @@ def test_the_place_is_named_by_as_many_lines_as_stand_nowhere_before_it() -> Non
 
 
 def test_a_word_that_two_rules_have_by_chance_makes_neither_an_exception() -> None:
-    """As version 3 had it, any rare word joined them, here “they”; its logs say the same."""
+    """Here “they”."""
     tasks = {
         "m1": "Note what they paid: 12 euros",
         "m2": "Note the price: 9 dollars",
@@ -87,7 +86,6 @@ def test_a_word_that_two_rules_have_by_chance_makes_neither_an_exception() -> No
     phone = kept("- called: begin it by a plus", "p1")
     money = Edit(id="p#2", op="append", content="- price, or what they paid: two decimals", claims=("m1", "m2"))
     skill = SkillTree({"SKILL.md": f"# Rules\n\n{phone.edit.content}\n"})
-    assert before_narrower(money, [phone.edit], skill, tasks).op == "insert_after"
     assert placed(money, [phone], skill, tasks) == money
 
 
@@ -114,15 +112,10 @@ def test_general_rules_of_one_step_stand_in_their_order() -> None:
     group = Minibatch(id="p", kind="failure", place=Place("e1/s1/b0"), items=("t1", "t2"))
     rules = (replace(pears, origins=("p",)), replace(fruit, origins=("p",)))
     patch = PatchProposed(patch="p", step=1, kind="failure", items=group.items, result="edits", edits=rules)
-    said = {}
-    for version in (3, 4):
-        step = OpenStep(
-            number=1, batch=Batch(seed=1, items=("t1", "t2")), version=version, rounds=((group,),), patches={"p": patch}
-        )
-        text = apply_edits(skill, step.edits, close_gaps=True)[0].text
-        said[version] = [line for line in text.splitlines() if line]
-    assert said[4] == ["# Rules", "- all pears: twice", "- pears: by weight", "- anjou: backwards"]
-    assert said[3] == ["# Rules", "- pears: by weight", "- all pears: twice", "- anjou: backwards"]
+    step = OpenStep(number=1, batch=Batch(seed=1, items=("t1", "t2")), rounds=((group,),), patches={"p": patch})
+    text = apply_edits(skill, step.edits, close_gaps=True)[0].text
+    said = [line for line in text.splitlines() if line]
+    assert said == ["# Rules", "- all pears: twice", "- pears: by weight", "- anjou: backwards"]
 
 
 def test_a_line_that_is_moved_is_not_lost_beside_a_rule_for_the_same_place() -> None:
@@ -135,7 +128,7 @@ def test_a_line_that_is_moved_is_not_lost_beside_a_rule_for_the_same_place() -> 
         patch="p", step=1, kind="failure", items=group.items, result="edits", edits=(out, back, fruit)
     )
     batch = Batch(seed=1, items=group.items)
-    step = OpenStep(number=1, batch=batch, version=4, rounds=((group,),), patches={"p": patch})
+    step = OpenStep(number=1, batch=batch, rounds=((group,),), patches={"p": patch})
     text = apply_edits(skill, step.edits, close_gaps=True)[0].text
     said = [line for line in text.splitlines() if line]
     assert sorted(said) == sorted([*filter(None, skill.text.splitlines()), fruit.content])
@@ -179,13 +172,6 @@ def test_who_gives_the_whole_text_back_has_said_what_is_new(said: str, left: str
     """Each time the skill would be twice as long otherwise."""
     found = only_new(Edit(id="p#1", op="append", content=said), RULES)
     assert (None if found is None else found.content) == left
-
-
-def test_an_earlier_version_took_out_equal_lines_wherever_they_stood() -> None:
-    """Its logs say the same."""
-    said = ("# Others\n- a\n- b\n- c", "- a\n- b\n- c", "```\n- a\n- b\n- c\n- d\n```", "- a\n- b\n- c\n- d")
-    left = [lines_not_there(Edit(id="p#1", op="append", content=each), RULES).content for each in said]
-    assert left == ["# Others", said[1], said[2], "- d"]
 
 
 SEVERAL = "- pears: by weight\n- take care\n- gala: twice\n- be quick"
@@ -304,11 +290,8 @@ def taught(request: so.ChatRequest) -> str:
     return json.dumps({"reasoning": "seen", "edits": [edit]})
 
 
-@pytest.mark.parametrize(("version", "broken"), [(4, False), (3, False), (2, True)])
-def test_a_rule_for_a_family_that_is_learned_late_breaks_no_exception(
-    tmp_path: Path, version: int, *, broken: bool
-) -> None:
-    """As version 2 had it, the rule came last, and the exception failed."""
+def test_a_rule_for_a_family_that_is_learned_late_breaks_no_exception(tmp_path: Path) -> None:
+    """It stands before the exception, which an agent then follows."""
     rows = []
     for split in ("train", "val"):
         for number in range(24):
@@ -329,7 +312,7 @@ def test_a_rule_for_a_family_that_is_learned_late_breaks_no_exception(
             },
             "train": {"program": "search", "num_epochs": 9, "batch_size": 24},
             "evaluation": {"eval_test": False},
-            "search": {"examples": "off", "rounds": 1, "first_batch": 24, "together": 24, "version": version},
+            "search": {"examples": "off", "rounds": 1, "first_batch": 24, "together": 24},
             "gradient": {"minibatch_size": 24},
         },
         name="run",
@@ -339,7 +322,7 @@ def test_a_rule_for_a_family_that_is_learned_late_breaks_no_exception(
         grader=grader,
     )
     ops = {each.content: each.op for event in of_type(run, PatchProposed) for each in event.edits}
-    assert ops["RULE pears weight"] == ("append" if broken else "insert_after")
-    assert any(each.broke for event in of_type(run, EditsRanked) for each in event.credits) == broken
+    assert ops["RULE pears weight"] == "insert_after"
+    assert not any(each.broke for event in of_type(run, EditsRanked) for each in event.credits)
     said = run.skill("best").text
-    assert ("weight" in said and said.index("weight") < said.index("back")) != broken
+    assert said.index("weight") < said.index("back")

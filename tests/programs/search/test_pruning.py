@@ -12,7 +12,7 @@ from support.command import command
 import skillopt_es as so
 from skillopt_es.events.catalog import CandidateGated, EditsRanked, PatchProposed
 from skillopt_es.events.values import Edit
-from skillopt_es.programs.search.pruning import doubtful_lines, lines_to_spare
+from skillopt_es.programs.search.pruning import lines_to_spare
 
 LAST = "kind11"
 
@@ -67,18 +67,6 @@ def test_what_a_task_needs_is_not_taken_out(tmp_path: Path) -> None:
 def test_it_can_be_left_out(tmp_path: Path, off: dict[str, object]) -> None:
     run = searched(tmp_path, teach=chatty, **off)
     assert "Think hard" in run.skill("best").text
-
-
-def test_a_line_that_is_the_last_to_speak_of_a_task_is_not_in_doubt() -> None:
-    """A rule for many goes on to be of use beside an exception for one of them."""
-    about = {"for all": ("t1", "t2"), "but t1": ("t1",)}
-    general = Edit(id="p#1", op="append", content="for all")
-    assert list(doubtful_lines(general, about, covered=True)) == []
-    assert list(doubtful_lines(general, about, covered=False)) == [("for all", "t1")]
-    about["but t2"] = ("t2",)
-    assert list(doubtful_lines(general, about, covered=True)) == [("for all", "t1")]
-    both = Edit(id="p#2", op="append", content="but t1\nbut t2")
-    assert list(doubtful_lines(both, about, covered=True)) == [("but t1", "t1"), ("but t2", "t2")]
 
 
 ABOUT = {

@@ -6,7 +6,6 @@ import pytest
 from attrs import evolve as replace
 
 from skillopt_es.events.values import Edit
-from skillopt_es.programs.search.earlier import refused_word_for_word
 from skillopt_es.programs.search.refusing import refusal, refused_before
 from skillopt_es.programs.search.state import Earned, ReplyForm, Search, Tried, better_form, names_type
 from skillopt_es.prompts import system_prompt
@@ -54,12 +53,6 @@ def test_an_edit_is_given_a_second_chance_and_no_third() -> None:
     in_company = replace(tried, alone=False)
     assert not refused_before(tried.edit, [in_company])
     assert refused_before(tried.edit, [in_company, in_company])
-
-
-def test_earlier_versions_went_by_words_kind_and_target() -> None:
-    tried = [Tried(step=1, edit=OLD, why="no good")]
-    assert refused_word_for_word(replace(OLD, content="- WRITE it as a,b!"), tried) == tuple(tried)
-    assert not refused_word_for_word(replace(OLD, op="insert_after", target="# Rules"), tried)
 
 
 @pytest.mark.parametrize("content", ["- a rule\n~~~~ skill", "## Current skill\n- a rule", "# Failed trajectories (3)"])

@@ -91,11 +91,10 @@ def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path:
     ("settings", "least"),
     [
         ({"search.first_gates": 0}, 12),
-        ({"search.version": 3}, 12),
         ({"search.first_gates": 4, "evaluation.min_items": 9}, 9),
         ({"search.first_gates": 4, "evaluation.sel_env_num": 7}, 4),
     ],
-    ids=["all from the beginning", "an earlier version", "as many as a win needs", "of those that are used at all"],
+    ids=["all from the beginning", "as many as a win needs", "of those that are used at all"],
 )
 def test_who_wants_more_items_gets_them(tmp_path: Path, settings: dict[str, object], least: int) -> None:
     run = searched(tmp_path, **settings)
@@ -172,9 +171,7 @@ def test_of_what_was_retracted_nothing_else_is_drawn_in_its_place(tmp_path: Path
     assert left.selection_items == first[2:]
 
 
-@pytest.mark.parametrize(
-    "change", ["search.first_gates=0", "search.first_gates=8", "search.version=3", "evaluation.min_items=9"]
-)
+@pytest.mark.parametrize("change", ["search.first_gates=0", "search.first_gates=8", "evaluation.min_items=9"])
 def test_a_fork_takes_other_items_only_where_they_can_be_compared(tmp_path: Path, change: str) -> None:
     """The current text has met five: a verdict over more would cost more and say no more. Later it has met all."""
     run = searched(tmp_path, **FEW)
@@ -194,14 +191,14 @@ def test_a_fork_takes_other_items_only_where_they_can_be_compared(tmp_path: Path
     assert command("replay", "late", "--check", "--dir", ".", cwd=tmp_path).code == 0
 
 
-def test_a_run_that_has_met_all_goes_on_with_all_under_the_newest_version(tmp_path: Path) -> None:
+def test_a_fork_of_a_run_that_has_met_all_takes_all(tmp_path: Path) -> None:
     """The error says how."""
-    run = searched(tmp_path, **{"search.version": 3, "budget.max_calls": 90})
+    run = searched(tmp_path, **{"search.first_gates": 0, "budget.max_calls": 90})
     seq = next(each.seq for each in run.events(["CandidateGated"]))
-    newest = ("fork", "search", "--dir", ".", "--until", "seq", str(seq), "--set", "search.version=4")
-    few = command(*newest, "--set", "search.first_gates=5", "--name", "few", cwd=tmp_path)
+    fork = ("fork", "search", "--dir", ".", "--until", "seq", str(seq))
+    few = command(*fork, "--set", "search.first_gates=5", "--name", "few", cwd=tmp_path)
     assert "measured on all 12 validation items, and verdicts would take 5; `--set search.first_gates=0`" in few.err
-    assert command(*newest, "--set", "search.first_gates=0", "--name", "whole", cwd=tmp_path).code == 0
+    assert command(*fork, "--set", "search.first_gates=0", "--name", "whole", cwd=tmp_path).code == 0
 
 
 def test_a_target_score_is_believed_of_all_items_only(tmp_path: Path) -> None:
