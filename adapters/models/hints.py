@@ -36,10 +36,9 @@ def hint_for(failed: Failure, settings: ModelSettings) -> str:
     """The next step after this failure; empty when there is nothing sensible to say."""
     role = settings.role
     if failed.closed and failed.kind in ("server", "transport"):
-        patience = setting(role, "patience_seconds")
         return (
-            f"is the endpoint up? {setting(role, 'base_url')} is {settings.base_url}; if this question alone fails, "
-            f"`--set {patience}=0` gives it up after {setting(role, 'attempts')} tries"
+            f"is the endpoint up? {setting(role, 'base_url')} is {settings.base_url}; "
+            f"to give up a question that always fails, set {setting(role, 'patience_seconds')} to 0"
         )
     if failed.closed:
         return f"give it time, or raise {setting(role, 'patience_seconds')}"

@@ -192,7 +192,8 @@ class HttpModel:
         failed = result.failure
         if puts_off(failed) and course.put_off_at is None:
             course.put_off_at = result.began
-        if failed.kind in _OUTAGE and not puts_off(failed):
+        is_down = failed.retry and failed.kind in _OUTAGE and not puts_off(failed)
+        if is_down:
             course.down.append(result.began)
         silent = self._in_outage(course)
         slot, past = course.question.request.slot, course.past
@@ -202,14 +203,22 @@ class HttpModel:
             course.excused += len(silent)
             course.down.clear()
             wait = self._retry.wait_after(failed, slot, past, uncounted=course.excused)
+        ends = self._clock() + (wait or 0.0)
+        late = course.deadline is not None and ends >= course.deadline
+        # A target's lost call is not measured, which is counted; a step would go on without an optimizer's.
+        if (wait is None or late) and is_down and self._is_unknown and self._settings.role == "optimizer":
+            return None, _never_answered(failed)
         if wait is None:
             return None, self._out_of_patience(course, failed) if puts_off(failed) else failed
-        ends = self._clock() + wait
-        late = course.deadline is not None and ends >= course.deadline
         since = course.silent_since
         if since is not None and (late or ends - since > self._settings.patience_seconds):
             return None, self._lasting_outage(failed, since)
         return None if late else wait, failed
+
+    @property
+    def _is_unknown(self) -> bool:
+        """Whether it has answered no call yet: whatever is asked may be lost to an outage."""
+        return not self._limiter.has_answered and self._settings.patience_seconds > 0
 
     def _in_outage(self, course: Course) -> list[float]:
         """When those tries began that say nothing about this question: the endpoint worked, and answers no call now."""
@@ -351,6 +360,12 @@ def _droppable(settings: ModelSettings) -> tuple[Feature, ...]:
     if settings.unsupported_fields == "drop":
         dropped |= {"temperature", "effort"}
     return tuple(feature for feature in ALL_FEATURES if feature in dropped)
+
+
+def _never_answered(failed: Failure) -> Failure:
+    """The last failure of a call to an endpoint that answers none: the run pauses before it decides otherwise."""
+    message = f"{failed.told}; it has answered no call yet"
+    return evolve(failed, retry=False, closed=True, message=message, quote="")
 
 
 def _check_extra_body(settings: ModelSettings) -> None:

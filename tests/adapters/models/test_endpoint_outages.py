@@ -71,11 +71,30 @@ def test_without_patience_a_question_is_given_up_after_its_tries() -> None:
     assert (lost.systemic, len(lost.tries)) == (False, 8)
 
 
-def test_an_endpoint_that_never_answered_is_not_waited_for() -> None:
-    """It may be the wrong address."""
-    [lost] = asked(lambda time, _: DOWN, [1])
+@pytest.mark.parametrize("deadline", [0, 1])
+def test_an_optimizer_that_never_answered_pauses_the_run(deadline: int) -> None:
+    """After its tries: it may be the wrong address, or an outage in which a run is resumed, and no question is lost."""
+    [lost] = asked(lambda time, _: DOWN, [1], role="optimizer", deadline_seconds=deadline)
+    assert isinstance(lost, CallFailed)
+    assert lost.systemic
+    assert len(lost.tries) == 8 if not deadline else len(lost.tries) < 8
+    assert "it has answered no call yet" in lost.message
+
+
+def test_a_target_that_never_answered_is_not_waited_for() -> None:
+    """Its attempt is not measured, and too many of these pause the run."""
+    [lost] = asked(lambda time, _: DOWN, [1], role="target")
     assert isinstance(lost, CallFailed)
     assert (lost.systemic, len(lost.tries)) == (False, 8)
+
+
+def test_without_patience_a_question_to_an_endpoint_that_never_answered_is_given_up() -> None:
+    """The run goes on with the next one: this one alone may be what fails."""
+    answers = iter([*[DOWN] * 8, Answer()])
+    lost, second = asked(lambda time, _: next(answers), [1, 2], role="optimizer", patience_seconds=0)
+    assert isinstance(lost, CallFailed)
+    assert (lost.systemic, len(lost.tries)) == (False, 8)
+    assert isinstance(second, ChatReply)
 
 
 def test_a_question_that_fails_while_others_are_answered_is_its_own_affair() -> None:
