@@ -1,8 +1,7 @@
-"""What code of the user's raised: in which of their own lines, and what stands there."""
+"""What code of the user's raised, and in which of their own lines."""
 
 from __future__ import annotations
 
-import linecache
 import sysconfig
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +9,6 @@ from types import TracebackType
 from attrs import frozen
 
 _MOST_MESSAGE = 300
-_MOST_STATEMENT = 100
 _OURS = ("skillopt_es.", "concurrent.futures.")
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("site-packages", "dist-packages")
@@ -39,7 +37,7 @@ class _Frame:
 
 def raised_words(error: BaseException, folder: str | Path) -> str:
     """
-    The error, the last line of the user's own code on the way to it, and the statement that stands there.
+    The error, and where the last line of the user's own code on the way to it stands; the line may hold a key.
 
     Code in a package counts as the user's where none else does. Paths are seen from `folder`, as the user wrote them.
     """
@@ -72,6 +70,4 @@ def _place(frame: _Frame, folder: str | Path) -> str:
     # A path outside of the folder says more of the machine than of the code.
     where = f"{file.relative_to(folder) if inside else file.name}:{frame.line}"
     function = "" if frame.function == "<module>" else f", in {frame.function}"
-    statement = linecache.getline(frame.file, frame.line).strip()
-    shown = statement if len(statement) <= _MOST_STATEMENT else f"{statement[: _MOST_STATEMENT - 1]}…"
-    return f"{where}{function}: {shown}" if shown else f"{where}{function}"
+    return f"{where}{function}"

@@ -38,7 +38,10 @@ TOLD_COST = "told_cost"
 """The kind of the row among a call's tries that is none: what an agent says that it spent."""
 
 OWN_CALLS = "own_calls"
-"""The kind of the row among an attempt's tries that is none: the agent made calls of its own, which are counted."""
+"""
+That an agent made calls of its own, which are counted: a key of a failed try, and the kind of the row that is no try
+but says it of the attempt that was answered.
+"""
 
 
 @frozen
@@ -216,22 +219,33 @@ def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
 
 
 def told_cost(call: FinishedCall | Charge) -> Decimal | None:
-    """What an agent says that it spent: it stands among the tries, and comes before what its tokens would cost."""
+    """
+    What an agent says that it spent: it stands among the tries, and comes before what its tokens would cost.
+
+    Where it made calls of its own, these say it.
+    """
     rows = [] if TOLD_COST not in call.tries else json.loads(call.tries)
+    if any(row["kind"] == OWN_CALLS for row in rows):
+        return None
     return next((Decimal(row["message"]) for row in rows if row["kind"] == TOLD_COST), None)
 
 
 def asks_itself(call: FinishedCall | Charge) -> bool:
-    """Whether this is an agent's attempt with calls of its own: what it took, these say."""
-    return OWN_CALLS in call.tries and any(row["kind"] == OWN_CALLS for row in json.loads(call.tries))
+    """Whether this is an agent's attempt whose every try made calls of its own: what it took, these say."""
+    return OWN_CALLS in call.tries and not attempts_of(call)[1]
 
 
 def attempts_of(call: FinishedCall | Charge) -> tuple[list[TryTokens], int]:
-    """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
+    """
+    The tokens of every attempt that may have been charged, and how many attempts there were in all.
+
+    A try in which an agent made calls of its own is none: these are.
+    """
     rows = [] if call.tries == "[]" else json.loads(call.tries)
-    rows = [row for row in rows if row["kind"] not in (TOLD_COST, OWN_CALLS)]
+    own = any(row["kind"] == OWN_CALLS for row in rows)
+    rows = [row for row in rows if row["kind"] not in (TOLD_COST, OWN_CALLS) and not row.get(OWN_CALLS)]
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
-    answered = answer if call.outcome == "answered" else None
+    answered = answer if call.outcome == "answered" and not own else None
     made = answered is not None and not call.repeats
     return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + made
 

@@ -27,7 +27,7 @@ from skillopt_es.adapters.agents.contract import AgentAnswer
 from skillopt_es.adapters.agents.trajectories import UnreadableError
 from skillopt_es.adapters.environments.episodes import skill_body, skill_section
 from skillopt_es.adapters.harnesses.stream import bounded
-from skillopt_es.adapters.models.crashes import despite_crashes, policy_of
+from skillopt_es.adapters.models.crashes import despite_crashes, policy_of, tries_of
 from skillopt_es.adapters.models.endpoint import refused, setting
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.limits import Limiter
@@ -141,7 +141,7 @@ class OwnAgent:
             error.latency_ms, error.tries = _since(began), (self._last_try(failure("transport", error.message)),)
             raise
         except CallFailed as error:
-            error.message = self._redactor.error(error.message)
+            self._clean(error)
             raise
         finally:
             self._pace.leave()
@@ -160,6 +160,9 @@ class OwnAgent:
             answer = await self._attempts(request, gateway, tries)
         except AttemptFailedError as error:
             raise self._failed(error.failed, _since(began), tuple(tries)) from error
+        except CallFailed as error:  # raised by the user's own function
+            self._clean(error)
+            raise
         finally:
             self._limiter.leave()
         return self._reply(answer, _since(began), tuple(tries))
@@ -226,6 +229,13 @@ class OwnAgent:
             steps=bounded(steps),
             cost=answer.cost,
         )
+
+    def _clean(self, error: CallFailed) -> None:
+        clean = self._redactor.error
+        error.message, error.hint = clean(error.message), clean(error.hint)
+        error.args = (error.message,)
+        tries = tries_of(error, self.spent) if error.kind == "crash" else error.tries
+        error.tries = tuple(evolve(each, message=clean(each.message)) for each in tries)
 
     def _last_try(self, failed: Failure) -> Try:
         return evolve(_tried(failed, 0), usage=self.spent)

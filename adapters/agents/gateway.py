@@ -60,12 +60,14 @@ class _Attempt:
     slot: str
     most_tokens: int
     stopped: asyncio.Future[BaseException]
+    asks: bool = False
     failed: str = ""
     asked: list[tuple[ChatRequest, ChatReply]] = field(factory=list)
     calls: set[asyncio.Future[ChatReply]] = field(factory=set)
 
     async def ask(self, request: ChatRequest, calls: OwnCalls) -> ChatReply:
         """The answer; it is journaled also when the agent has gone away meanwhile."""
+        self.asks = True
         call = asyncio.ensure_future(calls.ask(request))
         self.calls.add(call)
         call.add_done_callback(self._ended)
@@ -133,23 +135,37 @@ class GatewayAgent:
         if request.elsewhere is not None:  # the endpoint is on the worker, and its calls come back here
             return await self._elsewhere(request, request.elsewhere)
         async with self._attempt(request) as (attempt, gateway):
-            reply = await self._unless_stopped(attempt, request, gateway)
+            try:
+                reply = await self._unless_stopped(attempt, request, gateway)
+            except CallFailed as failed:
+                if attempt.asks:
+                    _say_that_it_asked(failed)
+                raise
         # What it reports of tokens is what its calls have cost already.
-        reply = evolve(reply, usage=_NOTHING_SPENT)
+        reply = evolve(reply, usage=_NOTHING_SPENT, own_calls=attempt.asks)
         if any(step.kind != "score" for step in reply.steps):
             return reply
         return evolve(reply, steps=bounded((*attempt.steps(reply.text), *reply.steps)))
 
     async def _elsewhere(self, request: ChatRequest, worker: Elsewhere) -> ChatReply:
-        assert self._calls is not None
-        lost = False
+        calls, asks, lost = self._calls, False, False
+        assert calls is not None
+
+        async def ask(own: ChatRequest) -> ChatReply:
+            nonlocal asks
+            asks = True
+            return await calls.ask(own)
+
         try:
-            return await self.agent.elsewhere(request, worker, self._calls.ask)
-        except AttemptLost:
-            lost = True
+            reply = await self.agent.elsewhere(request, worker, ask)
+            return evolve(reply, own_calls=asks)
+        except CallFailed as failed:
+            lost = isinstance(failed, AttemptLost)
+            if asks:
+                _say_that_it_asked(failed)
             raise
         finally:
-            self._calls.over(request.slot, lost=lost)
+            calls.over(request.slot, lost=lost)
 
     async def aclose(self) -> None:
         """Ends the endpoint, and gives the model's connections back."""
@@ -254,6 +270,11 @@ class GatewayAgent:
             return web.json_response(reply_json(reply, model=self.model, number=number))
         events = reply_events(reply, model=self.model, number=number, usage=wanted.usage_in_stream)
         return await _streamed(http, list(events))
+
+
+def _say_that_it_asked(failed: CallFailed) -> None:
+    """The last try of an attempt made calls of its own; those before it never reached the agent."""
+    failed.tries = (*failed.tries[:-1], *(evolve(each, own_calls=True) for each in failed.tries[-1:]))
 
 
 async def _streamed(http: web.Request, events: Sequence[bytes]) -> web.StreamResponse:

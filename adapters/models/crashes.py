@@ -16,12 +16,14 @@ from skillopt_es.ports import (
     ChatRequest,
     ModelSettings,
     Try,
+    Usage,
     Wait,
     another_attempt,
     may_try_again,
     rest,
 )
 
+_UNTOLD = Usage()
 Once = Callable[[ChatRequest], Awaitable[ChatReply]]
 
 
@@ -36,6 +38,12 @@ def policy_of(settings: ModelSettings) -> RetryPolicy:
     )
 
 
+def tries_of(failed: CallFailed, used: Usage = _UNTOLD) -> tuple[Try, ...]:
+    """The tries of a call that failed; where nothing is said of them (by code of the user's), there was one."""
+    only = Try(kind=failed.kind, status=failed.status, message=failed.message, waited_ms=0, usage=used)
+    return failed.tries or (only,)
+
+
 async def despite_crashes(request: ChatRequest, once: Once, policy: RetryPolicy) -> ChatReply:
     """
     The answer of the first attempt that does not crash; raises what the last one raised, with the tries of all.
@@ -48,9 +56,10 @@ async def despite_crashes(request: ChatRequest, once: Once, policy: RetryPolicy)
         try:
             reply = await once(attempt)
         except CallFailed as failed:
-            failed.tries = (*tries, *failed.tries)
             if failed.kind != "crash":
+                failed.tries = (*tries, *failed.tries)
                 raise
+            failed.tries = (*tries, *tries_of(failed))
             crash = evolve(failure("crash", failed.message), status=failed.status)
             wait = policy.wait_after(crash, request.slot, past)
             if wait is None:

@@ -267,13 +267,34 @@ class Purse:
         self._ended(course, attempts_made(reply.tries, reply.usage, ""), len(reply.tries) + 1)
         return reply
 
-    async def attempt_begins(self, slot: str) -> bool:
+    async def pay_attempt(self, request: ChatRequest, ask: Callable[[ChatRequest], Awaitable[ChatReply]]) -> ChatReply:
         """
-        Sets a call aside for an agent's attempt; whether it may be made. Nobody waits for it to end.
+        The answer of an agent that asks through the run; raises as `pay` does.
 
-        Its first own call takes the place of that one: an attempt is itself a call only where it makes none.
+        A try is itself a call only where it makes none of its own: the first of these takes the place of that one.
         """
-        if not await self.enter(_ONE_CALL, slot, again=False, ahead=False):
+        slot, refused = request.slot, False
+
+        async def goes_on(_: Try) -> bool:
+            nonlocal refused
+            self._attempt_ends(slot)
+            refused = not await self._attempt_begins(slot, again=True)
+            return not refused
+
+        if not await self._attempt_begins(slot, again=False):
+            raise NotStarted
+        try:
+            return await ask(evolve(request, further=goes_on))
+        except CallFailed as failure:
+            if refused:
+                raise CutShort(failure) from failure
+            raise
+        finally:
+            self._attempt_ends(slot)
+
+    async def _attempt_begins(self, slot: str, *, again: bool) -> bool:
+        """Sets a call aside for a try of an agent's attempt; whether it may be made. Nobody waits for it to end."""
+        if not await self.enter(_ONE_CALL, slot, again=again, ahead=False):
             return False
         self.leave()
         self._attempts.add(slot)
@@ -283,8 +304,8 @@ class Purse:
         """An attempt makes a call of its own, which is paid by itself and is the next to be let through."""
         self._attempt_settles(slot, NOTHING)
 
-    def attempt_ends(self, slot: str) -> None:
-        """An attempt is over: it was a call if it has made none."""
+    def _attempt_ends(self, slot: str) -> None:
+        """A try of an attempt is over: it was a call if it has made none."""
         self._attempt_settles(slot, _ONE_CALL)
         self._serve()
 

@@ -131,12 +131,8 @@ def unanswered_call(asked: Asked) -> FinishedCall:
     )
 
 
-def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool, asks_itself: bool = False) -> FinishedCall:
-    """
-    A call that was made and answered; `ahead` says that nobody wanted the answer yet.
-
-    `asks_itself`: it is an agent's attempt, which made calls of its own.
-    """
+def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool) -> FinishedCall:
+    """A call that was made and answered; `ahead` says that nobody wanted the answer yet."""
     return evolve(
         unanswered_call(asked),
         response=text_digest(recorded_answer(reply)),
@@ -149,7 +145,7 @@ def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool, asks_itself: b
         cached_tokens=reply.usage.cached,
         reasoning_tokens=reply.usage.reasoning,
         latency_ms=reply.latency_ms,
-        tries=_tries(reply.tries, reply.cost, asks_itself=asks_itself),
+        tries=_tries(reply.tries, reply.cost, own_calls=reply.own_calls),
         ahead=ahead,
     )
 
@@ -170,7 +166,7 @@ def repeating_call(asked: Asked, earlier: CallRow) -> FinishedCall:
     )
 
 
-def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool, asks_itself: bool = False) -> FinishedCall:
+def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool) -> FinishedCall:
     """A call that was made in vain."""
     return evolve(
         unanswered_call(asked),
@@ -179,17 +175,17 @@ def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool, asks_itself: 
         error_message=failure.message,
         request_id=failure.request_id,
         latency_ms=failure.latency_ms,
-        tries=_tries(failure.tries, asks_itself=asks_itself),
+        tries=_tries(failure.tries),
         ahead=ahead,
     )
 
 
-def _tries(tries: Sequence[Try], cost: Decimal | None = None, *, asks_itself: bool = False) -> str:
-    """The tries as they are recorded, and after them what an agent says that it spent, and that it made calls."""
+def _tries(tries: Sequence[Try], cost: Decimal | None = None, *, own_calls: bool = False) -> str:
+    """The failed tries as they are recorded, then what an agent spent in the last one, and that it made calls there."""
     rows = [_try(one) for one in tries]
     if cost is not None:
         rows.append({"kind": TOLD_COST, "status": None, "message": str(cost), "waited_ms": 0})
-    if asks_itself:
+    if own_calls:
         rows.append({"kind": OWN_CALLS, "status": None, "message": "", "waited_ms": 0})
     return json.dumps(rows, sort_keys=True, separators=(",", ":")) if rows else "[]"
 
@@ -203,7 +199,8 @@ def _try(one: Try) -> dict[str, object]:
         "waited_ms": one.waited_ms,
     }
     used = {name: count for name, count in asdict(one.usage).items() if count is not None}
-    return {**row, "usage": used} if used else row
+    row |= {"usage": used} if used else {}
+    return row | {OWN_CALLS: True} if one.own_calls else row
 
 
 class Repeats:

@@ -161,7 +161,6 @@ class LiveCalls:
         self._shared = shared
         self._answering: set[str] = set()
         self._under_way: Counter[str] = Counter()
-        self._asking_themselves: set[str] = set()
         self._ended = asyncio.Event()
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
@@ -179,7 +178,6 @@ class LiveCalls:
 
     def agent_asks(self, slot: str) -> None:
         """The agent whose attempt is made here makes a call of its own: that is what counts, and not the attempt."""
-        self._asking_themselves.add(slot)
         if self._purse is not None:
             self._purse.attempt_asks(slot)
 
@@ -255,12 +253,10 @@ class LiveCalls:
             # A 400 may be about this one request: then the run must not stop for it.
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
-            own = request.slot in self._asking_themselves
-            await self._record(failed_call(asked, failure, ahead=ahead, asks_itself=own), texts, images)
+            await self._record(failed_call(asked, failure, ahead=ahead), texts, images)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
-        own = request.slot in self._asking_themselves
-        call = answered_call(asked, reply, ahead=ahead, asks_itself=own)
+        call = answered_call(asked, reply, ahead=ahead)
         row = await self._record(call, [*texts, recorded_answer(reply), *did], images)
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
@@ -301,12 +297,7 @@ class LiveCalls:
         if self._purse is None:
             return await ask(request)
         if isinstance(model, Fronting):  # it waits for calls of its own, which are paid one by one
-            if not await self._purse.attempt_begins(request.slot):
-                raise NotStarted
-            try:
-                return await ask(request)
-            finally:
-                self._purse.attempt_ends(request.slot)
+            return await self._purse.pay_attempt(request, ask)
         bound = _bound(asked, self._purse.tariffs[asked.role])
         return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
 

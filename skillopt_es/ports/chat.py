@@ -140,13 +140,18 @@ class Usage:
 
 @frozen(kw_only=True)
 class Try:
-    """One attempt on the wire that did not give the answer, what it used, and how long was waited after it."""
+    """
+    One attempt on the wire that did not give the answer, what it used, and how long was waited after it.
+
+    `own_calls`: it is an agent's, which made calls of its own in it; these say what it took.
+    """
 
     kind: str
     status: int | None
     message: str
     waited_ms: int
     usage: Usage = field(factory=Usage)
+    own_calls: bool = False
 
 
 Further = Callable[[Try], Awaitable[bool]]
@@ -207,8 +212,9 @@ class ChatReply:
     """
     What a model answered; `finish` is `tools` when it asks for some before it goes on.
 
-    `cost` is what an agent says that it spent, where it says so. `truncated` says that the answer ends where the user
-    has limited it: it is graded as it stands.
+    `cost` is what an agent says that it spent, where it says so. `own_calls`: it is the answer of an agent that made
+    calls of its own in this attempt; these say what it took. `truncated` says that the answer ends where the user has
+    limited it: it is graded as it stands.
     """
 
     text: str = field(converter=clean_text)
@@ -221,6 +227,7 @@ class ChatReply:
     tries: tuple[Try, ...] = ()
     steps: tuple[AgentStep, ...] = ()
     cost: Decimal | None = None
+    own_calls: bool = False
     truncated: bool = False
 
 

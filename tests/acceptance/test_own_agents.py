@@ -339,3 +339,52 @@ def test_an_attempt_without_calls_of_its_own_is_one_call(behind: Desk, models: M
     assert paused.code == 3, paused.err
     assert behind.run("usage", "one", "--json").json["total"]["calls"] == 7
     assert not models.asked
+
+
+CRASHES = """
+import sys, pathlib
+pathlib.Path("tried.txt").open("a").write("x")
+sys.exit(3)
+"""
+
+
+def test_each_try_of_an_agent_that_crashes_is_a_call(behind: Desk) -> None:
+    """Live, and in the sessions after it: a budget of eight calls is eight starts of the program."""
+    (behind.folder / "crashes.py").write_text(CRASHES)
+    command = json.dumps([sys.executable, "crashes.py"])
+    words = ("eval", "config.yaml", "--split", "train", "--limit", "6", "--set=model.target_backend=command")
+    words = (*words, f"--set=model.target_command={command}", "--set=model.target_backoff_seconds=0.001")
+    tried = behind.folder / "tried.txt"
+    paused = behind.run(*words, "--max-calls", "8", "--set=env.workers=2")
+    assert paused.code == 3, paused.err
+    assert "budget.max_calls is 8" in paused.err
+    assert len(tried.read_text()) == 8
+    again = behind.run(*words, "--max-calls", "8", "--set=env.workers=2")
+    assert again.code == 3, again.err
+    assert len(tried.read_text()) == 8
+
+
+ASKS_LATER = TALKS.replace(
+    "def answer(task):",
+    """TRIED = set()
+
+def answer(task):
+    if task.item not in TRIED:
+        TRIED.add(task.item)
+        raise RuntimeError("not yet")""",
+)
+
+
+def test_a_try_without_calls_counts_beside_one_with_some(behind: Desk, models: Models) -> None:
+    """The first try of each task crashes before it asks; the second one asks three times, and is itself no call."""
+    (behind.folder / "my_agent.py").write_text(ASKS_LATER)
+    words = ("eval", "config.yaml", "--split", "train", "--limit", "2", "--set=model.target_backoff_seconds=0.001")
+    done = behind.run(*words, "--max-calls", "8", "--json")
+    assert done.code == 0, done.err
+    assert models.asked.total() == 6
+    [log] = behind.folder.rglob("log.db")
+    used = behind.run("usage", str(log.parent), "--json").json["total"]
+    assert used["tries"] == 8
+    over = behind.run(*words[:5], "3", *words[6:], "--max-calls", "8", "--json")
+    assert over.code == 3
+    assert "with 8 calls made so far" in over.err

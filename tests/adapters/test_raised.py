@@ -21,7 +21,7 @@ def plain(found):
     return deep(found)
 
 def deep(found):
-    return found["missing"]
+    return found["missing"] or "sk-of-my-own"
 
 def in_library(found):
     return json.loads("{")
@@ -55,13 +55,13 @@ def raised_by(folder: Path, name: str) -> BaseException:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("plain", "KeyError: 'missing' (mine.py:9, in deep: return found[\"missing\"])"),
-        ("later", "KeyError: 'missing' (mine.py:9, in deep: return found[\"missing\"])"),
-        ("silent", 'AssertionError (mine.py:19, in silent: assert not found, "")'),
+        ("plain", "KeyError: 'missing' (mine.py:9, in deep)"),
+        ("later", "KeyError: 'missing' (mine.py:9, in deep)"),
+        ("silent", "AssertionError (mine.py:19, in silent)"),
     ],
 )
 def test_the_last_line_of_the_users_own_code_is_named(tmp_path: Path, name: str, said: str) -> None:
-    """With the statement, also where the function is async."""
+    """Also where the function is async; nothing is quoted of it, because a key may stand there."""
     assert raised_words(raised_by(tmp_path, name), tmp_path) == said
 
 
@@ -69,13 +69,13 @@ def test_an_error_inside_a_library_is_shown_where_it_was_called(tmp_path: Path) 
     """That is the line which can be changed."""
     said = raised_words(raised_by(tmp_path, "in_library"), tmp_path)
     assert said.startswith("JSONDecodeError: ")
-    assert said.endswith('(mine.py:12, in in_library: return json.loads("{"))')
+    assert said.endswith("(mine.py:12, in in_library)")
 
 
 def test_a_long_message_does_not_hide_the_place(tmp_path: Path) -> None:
     """It is cut, and the place stands behind it."""
     said = raised_words(raised_by(tmp_path, "long"), tmp_path)
-    assert said.endswith('…  (mine.py:22, in long: raise ValueError("x" * 900))'.replace("  ", " "))
+    assert said.endswith("… (mine.py:22, in long)")
     assert len(said) < 400
 
 
@@ -92,4 +92,4 @@ def test_a_module_that_cannot_be_imported_says_where(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import json\nLIMIT = int('ten')\n")
     with pytest.raises(CannotLoadError) as caught:
         load_function("mine.py", "answer", tmp_path)
-    assert caught.value.said.endswith("(mine.py:2: LIMIT = int('ten'))")
+    assert caught.value.said.endswith("(mine.py:2)")

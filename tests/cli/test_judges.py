@@ -113,7 +113,7 @@ def test_doctor_says_what_is_wrong_with_a_grader(folder: Path, cli: Cli) -> None
         [
             ("return 1", "warning", "wrong answer counts as solved"),
             ("return 0", "problem", "the expected answer is not always solved (0/0.00)"),
-            ("return row['typo']", "problem", "KeyError: 'typo' (graders2.py:2, in grade: return row['typo'])"),
+            ("return row['typo']", "problem", "KeyError: 'typo' (graders2.py:2, in grade)"),
         ]
     ):
         Path(f"graders{number}.py").write_text(f"def grade(row):\n    {body}\n", encoding="utf-8")

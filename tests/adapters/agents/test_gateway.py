@@ -275,3 +275,26 @@ def answer(task):
     )
     assert asked(agent(tmp_path, code, shop)).text == "done"
     assert shop.ended == 1
+
+
+def test_a_crash_that_the_function_raises_itself_loses_its_keys_and_says_whether_it_asked(tmp_path: Path) -> None:
+    """In its message and its tries; the call that it made says what it took."""
+    code = (
+        CALLS
+        + """
+from skillopt_es.ports import CallFailed
+
+def answer(task):
+    call(task, messages=[{"role": "user", "content": "x"}])
+    raise CallFailed("crash", "refused for sk-named-by-the-config")
+"""
+    )
+    made = agent(tmp_path, code, Shop(), attempts=1)
+    made = evolve(made, agent=evolve(made.agent, secrets=("sk-named-by-the-config",)))
+    made.route(Shop())
+    with pytest.raises(CallFailed) as crash:
+        asked(made)
+    [only] = crash.value.tries
+    assert crash.value.message == only.message == "refused for [redacted]"
+    assert only.own_calls
+    assert only.usage == Usage(input=0, output=0, cached=0, reasoning=0)

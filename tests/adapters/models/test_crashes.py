@@ -54,6 +54,20 @@ def test_it_has_three_tries(crashes: int, tries: int) -> None:
     assert len({request.seed for request in made}) == tries + 1
 
 
+def test_a_crash_that_says_nothing_of_its_tries_was_one() -> None:
+    """A function of the user's may raise it by itself."""
+
+    async def once(_: ChatRequest) -> ChatReply:
+        raise CallFailed("crash", "by hand")
+
+    async def rested(_: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+        return True
+
+    with pytest.raises(CallFailed) as caught:
+        asyncio.run(despite_crashes(question(rest=rested), once, POLICY))
+    assert [(each.kind, each.message) for each in caught.value.tries] == [("crash", "by hand")] * 3
+
+
 def test_the_third_crash_is_the_last_word() -> None:
     """With the tries of all."""
     failed, made = attempts(9)
