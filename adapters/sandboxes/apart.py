@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -20,10 +21,22 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes.places import readable_places
-from skillopt_es.adapters.sandboxes.start import END, NOT_STARTED, WHY_NOT_STARTED, command_for, system_name
+from skillopt_es.adapters.sandboxes.start import (
+    END,
+    FOR_NOW,
+    NOT_STARTED,
+    SEEN,
+    WHY_NOT_STARTED,
+    command_for,
+    system_name,
+)
+from skillopt_es.errors import BackendError
 
 HowFar = Literal["apart", "closed", "held", "let"]
 _SECONDS = 60.0
+_TRIALS = 3
+_BETWEEN = 1.0  # seconds, in which a busy machine may find what it lacked
+_HINT = "try it again when the machine is less busy; `model.agent_isolated: false` does without isolation"
 _FILES = "can read the .env files with keys"
 _KEYS = "can read the keys in the environment of your other processes, such as this one's shell"
 
@@ -72,22 +85,47 @@ def _tried() -> Distance:
         return Distance("held", _FILES, why)
     from skillopt_es.adapters.sandboxes import kernel  # noqa: PLC0415 -- Linux alone has these
 
-    kernel.prctl(kernel.DUMPABLE, 0)  # then at least this process is closed to all but root
+    kernel.close_memory()  # then at least this process is closed to all but root
     return Distance("held", _KEYS, why)
 
 
 def _problem(how_far: HowFar) -> str:
+    """Why programs cannot be kept so far away here; empty where they can. Raises BackendError where no trial tells."""
+    trials = _TRIALS
+    while True:
+        try:
+            return _trial(how_far)
+        except _TrialFailedError as failed:
+            trials -= 1
+            if not trials:
+                message = f"whether an agent can be isolated here could not be tried {_TRIALS} times: {failed}"
+                raise BackendError(message, kind="config", hint=_HINT) from failed
+            time.sleep(_BETWEEN)
+
+
+class _TrialFailedError(Exception):
+    """A trial that says nothing of what is possible here: the machine was busy, or short of something."""
+
+
+def _trial(how_far: HowFar) -> str:
     words = _words(how_far, (), {})
     try:
         tried = subprocess.run(  # noqa: S603 -- our own programs
             [*words, *command_for("look")], env={}, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
+    except subprocess.TimeoutExpired as error:
+        raise _TrialFailedError(f"a trial took longer than {_SECONDS:g} seconds") from error
+    except OSError as error:
+        raise _TrialFailedError(f"a trial did not start ({error.strerror})") from error
     if not tried.returncode:
         return ""
-    said = (tried.stdout + tried.stderr).strip().removeprefix(WHY_NOT_STARTED)
-    return said.splitlines()[-1] if said else f"a trial ended with {tried.returncode}"
+    refused = tried.stderr.strip().removeprefix(WHY_NOT_STARTED)
+    if tried.returncode == NOT_STARTED and refused != tried.stderr.strip() and not refused.startswith(FOR_NOW):
+        return refused
+    if tried.returncode == SEEN:
+        return tried.stdout
+    last = refused.splitlines()[-1:] or [f"it ended with {tried.returncode}"]
+    raise _TrialFailedError(f"a trial failed ({last[0]})")
 
 
 async def run_apart(program: Program, *, hidden: Sequence[str], isolated: bool = True) -> Ended:

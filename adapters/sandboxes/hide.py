@@ -17,6 +17,7 @@ What lies above paths cannot be taken away from below: the command gets spaces b
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import select
@@ -27,7 +28,7 @@ from contextlib import suppress
 
 from skillopt_es.adapters.sandboxes import kernel
 from skillopt_es.adapters.sandboxes.kernel import BIND, NO_DEV, NO_EXEC, NO_SUID, PRIVATE, READ_ONLY, RECURSIVE, REMOUNT
-from skillopt_es.adapters.sandboxes.start import END, NOT_STARTED, WHY_NOT_STARTED
+from skillopt_es.adapters.sandboxes.start import END, FOR_NOW, NOT_STARTED, WHY_NOT_STARTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes as long to import as all the rest
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # typing takes as long to import as all the rest
 # What is asked of this program comes as signals that wait until they are taken: nothing is lost in between.
 _TAKEN = {signal.SIGCHLD, signal.SIGTERM, END}
 _ROOT = 0
+_PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
 _SYSTEM_RIGHTS = (
     # those that reach into other processes, into the kernel and its devices, or give a program other rights
     *(kernel.SETPCAP, kernel.SETFCAP, kernel.SYS_PTRACE, kernel.SYS_ADMIN, kernel.SYS_MODULE, kernel.SYS_RAWIO),
@@ -87,7 +89,8 @@ def given_environment() -> dict[bytes, bytes]:
 
 def told_of(error: OSError) -> str:
     """What went wrong, without what it says twice."""
-    return f"{error.filename or 'its name spaces'}: {error.strerror}"
+    again = FOR_NOW if error.errno in _PASSING else ""
+    return f"{again}{error.filename or 'its name spaces'}: {error.strerror}"
 
 
 def refuse(why: str) -> NoReturn:

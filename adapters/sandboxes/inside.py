@@ -176,7 +176,7 @@ def put_files(files: dict[str, str], programs: list[str]) -> None:
 def begin(launch: dict[str, Any], processes: int) -> tuple[int, Watch]:
     """Starts the command; raises OSError for what went wrong before it could do anything."""
     # Nobody, of whatever user, can trace it or look into its /proc folder.
-    kernel.prctl(kernel.DUMPABLE, 0)
+    kernel.close_memory()
     watch = Watch(
         processes,
         most_processes=launch["processes"] + 1,

@@ -57,6 +57,11 @@ def prctl(option: int, value: int) -> None:
     checked(libc.prctl(option, value, 0, 0, 0), "prctl")
 
 
+def close_memory() -> None:
+    """Closes this process's memory and environment to other processes of the same user; not to root."""
+    prctl(DUMPABLE, 0)
+
+
 def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
     """mount(2)."""
     result = libc.mount(

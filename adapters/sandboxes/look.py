@@ -1,10 +1,12 @@
-"""The program that looks for the keys of others: says which processes' environments it can read, and ends with 1."""
+"""The program that looks for the keys of others: says which processes' environments it can read, and ends with 3."""
 
 from __future__ import annotations
 
 import os
 import sys
 from contextlib import suppress
+
+from skillopt_es.adapters.sandboxes.start import SEEN
 
 
 def main() -> None:
@@ -14,7 +16,7 @@ def main() -> None:
     seen = [name for name in os.listdir("/proc") if name.isdecimal() and name not in own and can_be_read(name)]
     if seen:
         os.write(1, f"it can read the environment of {len(seen)} other processes".encode())
-    sys.exit(1 if seen else 0)
+    sys.exit(SEEN if seen else 0)
 
 
 def can_be_read(process: str) -> bool:

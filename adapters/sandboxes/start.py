@@ -13,8 +13,13 @@ import sys
 # What the program that keeps a command apart says and exits with when it did not start the command.
 NOT_STARTED = 125
 WHY_NOT_STARTED = "skillopt-es did not start the command: "
+# What follows that where the machine was short of something for a moment: the next time it may be started.
+FOR_NOW = "for now: "
 # The signal that ends that program and all that the command has started; when it has ended, they have.
 END = signal.SIGUSR1 if sys.platform != "win32" else signal.SIGTERM
+
+# What the program that looks for keys of others exits with where it can read some.
+SEEN = 3
 
 # The packages above it exist in name only: a sandbox's programs import one another and the standard library.
 _START = """\

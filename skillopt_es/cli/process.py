@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
-import os
 import signal
 import sqlite3
 import sys
@@ -33,7 +32,6 @@ GARBAGE_THRESHOLD = 20_000
 MOST_OPEN_FILES = 8192
 # SQLite says the same of other causes: below this limit, too many open files is the likely one.
 _FEW_OPEN_FILES = 1024
-_SET_DUMPABLE = 4
 
 
 def prepare_process() -> None:
@@ -58,18 +56,6 @@ def prepare_process() -> None:
             with suppress(OSError, ValueError):
                 # A kernel may refuse what its limit seems to allow; `too_few_files` says what that means.
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def close_memory() -> None:
-    """Closes this process's memory and environment to other processes of the same user; Linux only, and not to root."""
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), "prctl")
 
 
 def too_few_files(workers: int, roles: int) -> str:

@@ -40,7 +40,7 @@ def ui_command(directory: Path, port: int, host: str, read_only: bool) -> None:
         if name not in ("starlette", "uvicorn", "anyio"):
             raise
         raise ConfigError("the page needs starlette and uvicorn", hint=extra_hint("ui")) from None
-    from skillopt_es.cli.process import close_memory
+    from skillopt_es.sessions.opening import close_memory
     from skillopt_es.ui.safety import Rules, is_loopback
 
     close_memory()  # the token is in it

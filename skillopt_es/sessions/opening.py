@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import cast
@@ -62,6 +63,14 @@ TASKS = "tasks"
 
 _TRAVELLING = ("command", "python")
 _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
+
+
+def close_memory() -> None:
+    """Closes this process's memory and environment to other processes of the same user; Linux only, and not to root."""
+    if sys.platform == "linux":
+        from skillopt_es.adapters.sandboxes import kernel  # noqa: PLC0415 -- Linux alone has it
+
+        kernel.close_memory()
 
 
 def provider_of(backend: str) -> Provider[...] | None:

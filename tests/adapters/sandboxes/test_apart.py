@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import shutil
@@ -20,6 +21,9 @@ from support.ready import PATIENCE
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program
 from skillopt_es.adapters.sandboxes import apart
 from skillopt_es.adapters.sandboxes.apart import Distance, run_apart
+from skillopt_es.adapters.sandboxes.hide import told_of
+from skillopt_es.adapters.sandboxes.start import NOT_STARTED, SEEN, WHY_NOT_STARTED
+from skillopt_es.errors import BackendError
 
 pytestmark = pytest.mark.skipif(not CONFINED, reason="this machine has no user namespaces")
 DISTANCES = ("apart", "closed", "held", "let")
@@ -184,3 +188,56 @@ def test_what_stays_within_reach_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(apart, "_found", [])
     assert asyncio.run(apart.distance()).said.endswith(".env files with keys (unshare: Operation not permitted)")
     assert "model.agent_isolated is false" in asyncio.run(apart.distance(isolated=False)).said
+
+
+def trials(monkeypatch: pytest.MonkeyPatch, *outcomes: object) -> None:
+    """What comes of each trial, one after another; after them they are real."""
+    real, coming = subprocess.run, list(outcomes)
+
+    def run(*words: Any, **how: Any) -> Any:
+        outcome = coming.pop(0) if coming else None
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome or real(*words, **how)
+
+    monkeypatch.setattr(apart.subprocess, "run", run)
+    monkeypatch.setattr(apart, "_BETWEEN", 0.0)
+    monkeypatch.setattr(apart, "_found", [])
+
+
+def said_by(code: int, errors: str = "", output: str = "") -> subprocess.CompletedProcess[str]:
+    """A trial that ended so."""
+    return subprocess.CompletedProcess([], code, output, errors)
+
+
+SHORT = told_of(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), "unshare"))
+FAILURES = (
+    subprocess.TimeoutExpired([], 60),
+    OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)),
+    said_by(-signal.SIGKILL),
+    said_by(1, "Traceback …\nMemoryError"),
+    said_by(NOT_STARTED, f"{WHY_NOT_STARTED}{SHORT}\n"),
+)
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=["late", "no process", "killed", "raised", "short of something"])
+def test_a_trial_that_failed_says_nothing_of_what_is_possible(failure: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is repeated; where all fail, that is an error, and the next attempt tries it again."""
+    trials(monkeypatch)
+    possible = asyncio.run(apart.distance())
+    trials(monkeypatch, failure, failure)
+    assert asyncio.run(apart.distance()) == possible
+    trials(monkeypatch, failure, failure, failure)
+    with pytest.raises(BackendError, match="could not be tried 3 times: a trial") as caught:
+        asyncio.run(apart.distance())
+    assert "model.agent_isolated" in caught.value.hint
+    assert asyncio.run(apart.distance()) == possible
+
+
+def test_what_is_not_possible_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's refusal, and keys that can be read, are answers."""
+    why = told_of(OSError(errno.EPERM, os.strerror(errno.EPERM), "unshare"))
+    trials(
+        monkeypatch, said_by(NOT_STARTED, f"{WHY_NOT_STARTED}{why}\n"), said_by(SEEN, output="it can read"), said_by(0)
+    )
+    assert asyncio.run(apart.distance()) == Distance("held", "can read the .env files with keys", why)
