@@ -250,7 +250,8 @@ class SkillScored(Event):
     """
     A whole evaluation was added up.
 
-    `draw` counts a text's draws for the gate, each from its own `seed`; 0 is one that decides nothing, and is told.
+    `repeat` counts a text's evaluations for the gate, each from its own `seed`; 0 is one that decides nothing, and is
+    reported.
     Where items were not run because nothing that they can come to would matter, the score is not `exact`: it is the
     most that the whole evaluation could have given. `begun_at` is where the other items of the draw were run before.
     The `carried` items were not run, either: they would have seen what they saw under the skill that their results are
@@ -265,7 +266,7 @@ class SkillScored(Event):
     value: float | None = None
     by_type: Mapping[str, Score]
     exact: bool = True
-    draw: int = 1
+    repeat: int = 1
     seed: int | None = None
     not_run: tuple[str, ...] = ()
     begun_at: str = ""
@@ -275,7 +276,7 @@ class SkillScored(Event):
     @property
     def goes_on(self) -> bool:
         """Whether a text's first evaluation goes on with more items: this one takes the place of what was known."""
-        return self.draw == 1 and self.carried_from == self.skill
+        return self.repeat == 1 and self.carried_from == self.skill
 
 
 @frozen(kw_only=True)

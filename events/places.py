@@ -2,8 +2,8 @@
 Places: where in a run something happened. They are written and read here and nowhere else.
 
 A place is a path, from the whole to the detail: `e2/s7/gate`, `e1/slow/current`, `final/test/best`. What is done there
-has a place below it: `…/d2` a further draw, `…/item/ID` the calls of one item, `…/b0/failure-0` one question. Such a
-place of a call is its slot. A program's own places are made with `/`: `Place("search") / "round-3"`.
+has a place below it: `…/repeat-2` a further evaluation, `…/item/ID` the calls of one item, `…/b0/failure-0` one
+question. Such a place of a call is its slot. A program's own places are made with `/`: `Place("search") / "round-3"`.
 
 A place is text, equal to what the log has, so that tables of places can be asked for one that was read as well as for
 one that was made. Any text is a place: what it does not say (an epoch, an item) is None.
@@ -20,9 +20,8 @@ from attrs import frozen
 _SITE = re.compile(r"(?:e\d+/(?:s\d+/|slow/)?|final/(?:test/)?|eval/)?[^/]+")
 _WHEN = re.compile(r"e(?P<epoch>\d+)(?:/s(?P<step>\d+))?(?:/|$)")
 _BATCH = re.compile(r"b(\d+)")
-# `d2` in training, `draw-2` in an evaluation of its own: recorded logs have both.
-_DRAW = re.compile(r"/d(?:raw-)?(\d+)(?:/|$)")
-_ANEW = re.compile(r"d\d+|told")
+_REPEAT = re.compile(r"/repeat-(\d+)(?:/|$)")
+_ANEW = re.compile(r"repeat-\d+|reported")
 _LAST_NUMBER = re.compile(r"-(\d+)$")
 _OWN_CALL = re.compile(r"own-[0-9a-f]{16}(?:-\d+)?")
 _TRIED = re.compile(r"try-\d+")
@@ -67,11 +66,9 @@ class Place(str):
         """A training batch of a step."""
         return self / f"b{index}"
 
-    def drawn(self, draw: int) -> Place:
+    def drawn(self, number: int) -> Place:
         """The n-th evaluation of the same text; the first one is at the place itself."""
-        if draw < 2:
-            return self
-        return self / (f"draw-{draw}" if self.startswith("eval/") else f"d{draw}")
+        return self if number < 2 else self / f"repeat-{number}"
 
     def graded(self, number: int) -> Place:
         """The n-th grading of the same answers; the first one is at the place itself."""
@@ -150,9 +147,9 @@ class Place(str):
         return self / "previous"
 
     @property
-    def told(self) -> Place:
-        """Where a text that was taken is drawn once more, to state its score."""
-        return self / "told"
+    def reported(self) -> Place:
+        """Where a text that was taken is evaluated once more, for the score that is reported."""
+        return self / "reported"
 
     @property
     def slow(self) -> Place:
@@ -198,9 +195,9 @@ class Place(str):
         return int(found[1]) if found and self.step is not None else None
 
     @property
-    def draw(self) -> int:
-        """Which draw it is of."""
-        found = _DRAW.search(self.evaluation)
+    def repeat(self) -> int:
+        """Which evaluation of the same text it is of."""
+        found = _REPEAT.search(self.evaluation)
         return int(found[1]) if found else 1
 
     @property
@@ -211,9 +208,9 @@ class Place(str):
 
     @property
     def name(self) -> str:
-        """Its last part but a draw's."""
+        """Its last part but a repeat's."""
         parts = self.split("/")
-        return parts[-2] if len(parts) > 1 and _DRAW.fullmatch(f"/{parts[-1]}") else parts[-1]
+        return parts[-2] if len(parts) > 1 and _REPEAT.fullmatch(f"/{parts[-1]}") else parts[-1]
 
     @property
     def number(self) -> int | None:

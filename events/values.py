@@ -54,11 +54,11 @@ Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
 Order = Literal["pause", "stop", "budget", "hint", "pin", "unpin", "strike", "take", "refuse", "retract"]
 """What somebody may ask of a run that is open."""
-GateRule = Literal["strict", "confirm", "paired", "lasting", "no_loss", "no_lasting_loss"]
-LASTING: frozenset[str] = frozenset({"lasting", "no_lasting_loss"})  # those that draw again what turned, and only that
-TAKES_TIES: frozenset[str] = frozenset({"no_loss", "no_lasting_loss"})  # those that take what is as good, too
-DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
-GateNoise = Literal["items", "families"]
+GateRule = Literal["strict", "paired", "retest", "not_worse", "not_worse_retest"]
+RETESTS: frozenset[str] = frozenset({"retest", "not_worse_retest"})  # those that draw again what turned, and only that
+TAKES_TIES: frozenset[str] = frozenset({"not_worse", "not_worse_retest"})  # those that take what is as good, too
+DRAWS_ONCE: frozenset[str] = frozenset({"strict", "not_worse"})  # the rules that never draw a text twice
+GateNoise = Literal["items", "types"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
 Ungated = Literal["placeholder", "unchanged", "postponed", "no_content"]
 """What becomes of an epoch's guidance that meets no gate."""
@@ -155,11 +155,12 @@ class GateVerdict:
     """
     What was decided about a text that would be current, and on what evidence; None and "" are what there is not.
 
-    The scores are means over `draws` draws of the candidate and `current_draws` of the current skill; `error` is the
-    standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
-    that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
-    The items that turned in the first draw may have been drawn `again`, under both texts; then those are won and lost
-    of which every draw says so. `known_from` is where the candidate had been measured before. `stale_from` is the
+    The scores are means over `repeats` evaluations of the candidate and `current_repeats` of the current skill; `error`
+    is the standard error of their difference under a rule that measures it. `reason` says what the verdict rests on,
+    where that is more than one evaluation of each. Unless `exact`, the candidate's numbers are the most that they could
+    be.
+    Items that turned in the first evaluation may be `retested` under both texts; then those are won and lost of which
+    every result says so. `known_from` is where the candidate had been measured before. `stale_from` is the
     skill whose score stood in for the current one's, or goes on to stand for the candidate. Without `compared`,
     nobody counted which items turned. Where a judge compared the answers, the verdict rests on how far it `preferred`
     the candidate's: 0.5 is neither's. `won` and `lost` are then the items where it did, and the scores are told
@@ -181,11 +182,11 @@ class GateVerdict:
     stale_from: str = ""
     rule: GateRule = "strict"
     reason: str = ""
-    draws: int = 1
-    current_draws: int = 1
+    repeats: int = 1
+    current_repeats: int = 1
     error: float | None = None
     exact: bool = True
-    again: tuple[str, ...] = ()
+    retested: tuple[str, ...] = ()
     preferred: float | None = None
 
     @property

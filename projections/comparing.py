@@ -41,7 +41,7 @@ def answers_of(
 
 def after_comparison(state: RunState[S], event: AnswersCompared) -> RunState[S]:
     """The state with one comparison more."""
-    rivals = (event.candidate, event.current, Place(event.place).draw)
+    rivals = (event.candidate, event.current, Place(event.place).repeat)
     known = {**state.compared.get(rivals, {}), event.item: event}
     return replace(state, compared={**state.compared, rivals: known})
 

@@ -338,16 +338,16 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
     known = state.measured.get(event.skill)
     # A text's first evaluation stays, unless it goes on with more items: else only further draws add to it.
-    if event.purpose != "selection" or (known is not None and event.draw == 1 and not event.goes_on):
+    if event.purpose != "selection" or (known is not None and event.repeat == 1 and not event.goes_on):
         return state
-    begun = state.partial.get((event.skill, event.draw))
+    begun = state.partial.get((event.skill, event.repeat))
     rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
     # The measurement has what matters of these rows, and the state stays small.
     rollouts = {place: done for place, done in state.rollouts.items() if place != event.place}
     state = _seen(state, known, rows)
-    partial = {key: each for key, each in state.partial.items() if key != (event.skill, event.draw)}
+    partial = {key: each for key, each in state.partial.items() if key != (event.skill, event.repeat)}
     if not event.exact:
-        partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
+        partial[event.skill, event.repeat] = Partial(place=event.place, rows=rows)
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: state.measured[event.carried_from].items[item] for item in event.carried}
     items |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
@@ -393,7 +393,7 @@ def _put(measured: Ledger[str, Measurement], skill: str, known: Measurement) -> 
 
 def _drawn_again(known: Measurement, event: SkillScored, drawn: Drawn) -> Measurement:
     """A value that was told stays; else it is the mean over all draws."""
-    if event.draw == 0:
+    if event.repeat == 0:
         return replace(known, fresh=drawn, value=event.value)
     value = known.value
     if known.fresh is None and value is not None and event.value is not None:

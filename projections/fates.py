@@ -123,7 +123,7 @@ def verdict_of(chain: Chain) -> tuple[Reason, str]:
     turned = "not compared" if verdict.alone else f"won {len(verdict.won)}, lost {len(verdict.lost)}"
     values = f"{values_of(verdict)}, {turned}{reason_of(verdict)}"
     if verdict.action == "indecisive":
-        return "indecisive", f"step {chain.step}: {values}, {verdict.draws} draws"
+        return "indecisive", f"step {chain.step}: {values}, {verdict.repeats} repeats"
     return ("taken" if chain.taken else "rejected"), f"step {chain.step}: {values}"
 
 

@@ -59,7 +59,7 @@ class Node:
     lost: tuple[str, ...] = ()
     stale_from: str = ""
     reason: str = ""
-    draws: int = 1
+    repeats: int = 1
     bound: bool = False
     promoted: bool = False
 
@@ -202,7 +202,7 @@ def _judged(node: Node, verdict: GateVerdict) -> Node:
         lost=verdict.lost,
         stale_from=verdict.stale_from,
         reason=verdict.reason,
-        draws=verdict.draws,
+        repeats=verdict.repeats,
         bound=not verdict.exact,
     )
 

@@ -57,7 +57,7 @@ class EvaluationLine:
     score: Score
     value: float | None
     by_type: Mapping[str, Score]
-    draw: int = 1
+    repeat: int = 1
     exact: bool = True
     goes_on: bool = False
 
@@ -111,7 +111,7 @@ def last_whole(evaluations: Sequence[E]) -> tuple[E, ...]:
 
 def stated_value(lines: Sequence[EvaluationLine]) -> float | None:
     """What one skill counts after these evaluations: by the one that decided nothing, else their mean."""
-    fresh = [line.value for line in lines if line.draw == 0]
+    fresh = [line.value for line in lines if line.repeat == 0]
     values = fresh[-1:] or [line.value for line in lines]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
@@ -119,7 +119,7 @@ def stated_value(lines: Sequence[EvaluationLine]) -> float | None:
 
 def stated_score(lines: Sequence[EvaluationLine]) -> Score | None:
     """One skill's score after these evaluations, in the same way."""
-    fresh = [line.score for line in lines if line.draw == 0]
+    fresh = [line.score for line in lines if line.repeat == 0]
     scores = fresh[-1:] or [line.score for line in lines]
     if not scores:
         return None

@@ -74,7 +74,7 @@ class Holder:
     def measured(self, event: SkillScored, stated: float | None) -> Holder:
         """The same holder once its skill is measured for the first time, or once more."""
         # As in the state's own fold: a first draw of a text that has a value changes nothing.
-        changed = event.skill == self.skill and (self.value is None or event.draw != 1 or event.goes_on)
+        changed = event.skill == self.skill and (self.value is None or event.repeat != 1 or event.goes_on)
         return evolve(self, value=stated) if changed else self
 
 
@@ -167,7 +167,7 @@ class Summary:
 
     def was_chosen(self, skill: str) -> bool:
         """Whether its score is of the very results that it was chosen by: the first text was not chosen."""
-        return skill != self.initial and all(line.draw != 0 for line in self.selections(skill))
+        return skill != self.initial and all(line.repeat != 0 for line in self.selections(skill))
 
     @property
     def certificate(self) -> Certificate:
@@ -282,7 +282,7 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
         score=event.score,
         value=event.value,
         by_type=event.by_type,
-        draw=event.draw,
+        repeat=event.repeat,
         exact=event.exact,
         goes_on=event.goes_on,
     )

@@ -102,7 +102,7 @@ def evaluation_row(recorded: Recorded) -> Row:
         "measured": event.score.measured,
         "unmeasured": event.score.unmeasured,
         "value": event.value,
-        "draw": event.draw,
+        "repeat": event.repeat,
         "exact": int(event.exact),
         "not_run": len(event.not_run),
     }

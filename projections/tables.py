@@ -94,7 +94,7 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "measured": int,
         "unmeasured": int,
         "value": float,
-        "draw": int,
+        "repeat": int,
         "exact": int,
         "not_run": int,
     },
@@ -201,7 +201,7 @@ _VIEWS = {
     "items": "select run, item, purpose, count(*) as tries, avg(hard) as hard, avg(soft) as soft,"
     " sum(outcome <> 'measured') as unmeasured from rollouts group by run, item, purpose",
     "applied_edits": "select * from edits where chosen and status like 'applied%' order by run, step, id",
-    "run_scores": "select run, place, split, draw, hard, soft, value, measured, unmeasured from evaluations"
+    "run_scores": "select run, place, split, repeat, hard, soft, value, measured, unmeasured from evaluations"
     " where place = 'baseline' or place like 'final/%' or place like 'eval/%' order by run, seq",
     "spending": "select run, role, stage, count(*) as calls, sum(input_tokens) as input_tokens,"
     " sum(output_tokens) as output_tokens, sum(outcome = 'failed') as failed"

@@ -108,7 +108,7 @@ def test_the_golden_search_meets_what_has_no_decision_of_its_own(tmp_path: Path)
     tries = [tries for event in found if isinstance(event, TriesPlanned) for tries in event.tries]
     assert any(each.place.endswith("/together") for each in tries)
     refused = [event.verdict for event in found if isinstance(event, CandidateGated) and not event.verdict.taken]
-    assert [verdict.again for verdict in refused if verdict.draws == 4] != []
+    assert [verdict.retested for verdict in refused if verdict.repeats == 4] != []
     assert {event.reason for event in found if isinstance(event, RunPaused)} == {"optimizer"}
 
 

@@ -40,9 +40,9 @@ def subject(folder: Path, evaluations: Path) -> Subject:
     return Subject(folder=folder, run=of.run, state=of.state, evaluations=evaluations)
 
 
-async def draw(of: Subject, which: str, draws: int, session: Session, progress: Progress) -> Evaluated:
+async def draw(of: Subject, which: str, repeats: int, session: Session, progress: Progress) -> Evaluated:
     """Tries the validation items so often under one skill: an evaluation, in which what was drawn before is free."""
-    return await evaluate(evolve(_request(of, which), draws=draws), session, progress)
+    return await evaluate(evolve(_request(of, which), repeats=repeats), session, progress)
 
 
 def calibrated(of: Subject, which: str) -> Calibration | NotKnown:

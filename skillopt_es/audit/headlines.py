@@ -145,13 +145,13 @@ class _Scored:
         whole = last_whole([event for event in events if event.exact])
         if not whole or events[0].purpose != "selection":
             return (whole or events)[-1:]
-        told = [event for event in whole if event.draw == 0]
+        told = [event for event in whole if event.repeat == 0]
         return told[-1:] or whole
 
     def deciding(self, skill: str) -> Sequence[SkillScored]:
         """The whole draws that a gate compares."""
         whole = last_whole([event for event in self.by_skill.get(skill, ()) if event.exact])
-        return [event for event in whole if event.draw != 0]
+        return [event for event in whole if event.repeat != 0]
 
     def items(self, events: Sequence[SkillScored]) -> Results:
         """The results of each item in these evaluations, in their order."""
@@ -166,7 +166,7 @@ class _Scored:
         """What was run of an evaluation elsewhere: where it was begun, or where its text was tried on fewer items."""
         if not event.goes_on:
             return self.results.at.get(event.begun_at, {})
-        first = [other for other in self.by_skill[event.skill] if other.draw == 1]
+        first = [other for other in self.by_skill[event.skill] if other.repeat == 1]
         places = [place for other in first for place in (other.begun_at, other.place)]
         found = {item: outcome for place in places for item, outcome in self.results.at.get(place, {}).items()}
         return {item: found[item] for item in event.carried if item in found}
@@ -237,7 +237,7 @@ def _at_gate(gate: GateVerdict, chain: Chain, scored: _Scored) -> Paired:
     """The items that turned, in as many draws of both texts; without these, as the verdict has them."""
     if chain.built is not None and gate.preferred is None:  # where answers were compared, grades turned no item
         before = scored.deciding(gate.stale_from or chain.built.event.parent)
-        pair = scored.compared(before, scored.deciding(chain.built.event.candidate.hash)[: gate.draws])
+        pair = scored.compared(before, scored.deciding(chain.built.event.candidate.hash)[: gate.repeats])
         if pair is not None:
             return pair
     return Paired(items=gate.compared or 0, won=gate.won, lost=gate.lost)

@@ -379,7 +379,7 @@ class _Walk:
 
 def _outcomes(state: AnyState, event: SkillScored) -> list[Outcome]:
     """What was run of an evaluation, here and where the same draw was begun."""
-    begun = state.partial.get((event.skill, event.draw)) if event.begun_at else None
+    begun = state.partial.get((event.skill, event.repeat)) if event.begun_at else None
     rows = {**(_NONE if begun is None else begun.rows), **state.rollouts.get(event.place, _NONE)}
     return [row.outcome for row in rows.values()]
 

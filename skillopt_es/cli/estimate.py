@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _STAGES = {
     "train": "training items",
     "appendix": "reminder notes",
-    "told": "fresh score",
+    "reported": "fresh score",
     "comparison": "epochs compared",
     "slow_gate": "gate of guidance",
     "final": "final skill",

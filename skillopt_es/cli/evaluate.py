@@ -72,7 +72,7 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
 @budget_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items of the split.")
-@click.option("--again", is_flag=True, help="A new draw: ask everything again, in addition to what is recorded.")
+@click.option("--again", is_flag=True, help="A new repeat: ask everything again, in addition to what is recorded.")
 @click.option(
     "--open-test",
     is_flag=True,
@@ -274,8 +274,8 @@ def _line(name: str, score: Score | None, results: Sequence[SplitResult]) -> str
 
 
 def _print_split(result: SplitResult, currency: str) -> None:
-    draw = Place(result.place).draw
-    name = result.split if draw == 1 else f"{result.split}, draw {draw}"
+    repeat = Place(result.place).repeat
+    name = result.split if repeat == 1 else f"{result.split}, repeat {repeat}"
     click.echo(_line(name, result.score, [result]))
     print_by_type(result.by_type)
     click.echo(f"{shown_usage(result.usage, currency)} ({counted(result.made, 'call')} made now)")
@@ -312,7 +312,7 @@ def _together_json(results: Sequence[SplitResult]) -> Json:
 def _split_json(result: SplitResult) -> Json:
     return {
         "split": result.split,
-        "draw": Place(result.place).draw,
+        "repeat": Place(result.place).repeat,
         "hard": None if result.score is None else result.score.hard,
         "soft": None if result.score is None else result.score.soft,
         "measured": result.measured,

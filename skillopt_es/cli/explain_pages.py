@@ -258,9 +258,9 @@ def _verdict(chain: Chain) -> Iterator[str]:
         gate = chain.gated.event.verdict
         yield f"gate, event {chain.gated.seq}: {in_words(chain.gated.event)}"
         yield from (f"  {how}: {names(items)}" for how, items in (("won", gate.won), ("lost", gate.lost)) if items)
-        if gate.again:
-            both = [item for item in gate.again if item not in (*gate.won, *gate.lost)]
-            yield f"  turned, and drawn again under both texts: {names(gate.again)}"
+        if gate.retested:
+            both = [item for item in gate.retested if item not in (*gate.won, *gate.lost)]
+            yield f"  turned, and drawn again under both texts: {names(gate.retested)}"
             yield from [f"  of these came out both ways: {names(both)}"] if both else []
         if gate.known_from:
             yield f"  the candidate's text had been measured in {gate.known_from}"

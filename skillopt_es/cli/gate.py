@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from skillopt_es.events.values import Json, Split
     from skillopt_es.gate.calibration import Calibration, NotKnown, Worth
     from skillopt_es.gate.flips import Counted
-    from skillopt_es.gate.rules import Rule
 
 _MOST_ROWS = 20
 
@@ -32,7 +31,7 @@ def gate_command() -> None:
 @gate_command.command("calibrate")
 @run_argument
 @click.option(
-    "--draws",
+    "--repeats",
     type=click.IntRange(min=2),
     help="Try the validation items this many times under one skill (asks the target).",
 )
@@ -54,26 +53,26 @@ def gate_command() -> None:
 @directory_option
 @json_option
 def calibrate_command(
-    run: str | None, draws: int | None, which: str, evaluations: Path, directory: Path, as_json: bool
+    run: str | None, repeats: int | None, which: str, evaluations: Path, directory: Path, as_json: bool
 ) -> None:
     """
     How often items flip under one text, how often each rule accepts what is no better, and what gain it sees.
 
     No better is a candidate that changes nothing, and one that turns a tenth of the results for no gain, or fewer where
     so many cannot turn: an item that always passes does so under such a candidate, too. From attempts that were
-    recorded anyway: further draws of the gate, items that came round again. --draws makes fresh ones, recorded like
+    recorded anyway: further draws of the gate, items that came round again. --repeats makes fresh ones, recorded like
     those of `eval`: what was drawn once costs nothing later. RUN defaults to the newest.
 
     \b
     skillopt-es gate calibrate
-    skillopt-es gate calibrate my-run --draws 4
+    skillopt-es gate calibrate my-run --repeats 4
     """
     from skillopt_es.audit.calibrating import calibrated, subject
     from skillopt_es.gate.calibration import NotKnown
     from skillopt_es.runs.folders import find_run
 
     of = subject(find_run(run, directory), evaluations)
-    drawn = None if draws is None else asyncio.run(_drawn(of, which, draws))
+    drawn = None if repeats is None else asyncio.run(_drawn(of, which, repeats))
     found = calibrated(of, which)
     if as_json:
         print_json(_json(of, which, found, drawn))
@@ -84,7 +83,7 @@ def calibrate_command(
         _print(of, which, found, drawn)
 
 
-async def _drawn(of: Subject, which: str, draws: int) -> Path:
+async def _drawn(of: Subject, which: str, repeats: int) -> Path:
     from skillopt_es.audit.calibrating import draw
     from skillopt_es.cli.evaluate import refuse_problems
     from skillopt_es.cli.process import command_watch
@@ -93,7 +92,7 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
     try:
         async with command_watch() as watch:
             session = watch.session()
-            evaluated = await draw(of, which, draws, session, _silent)
+            evaluated = await draw(of, which, repeats, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command continues where this one stopped") from None
     refuse_problems(evaluated)
@@ -101,13 +100,13 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
 
 
 def _silent(split: Split, done: int, total: int) -> None:
-    """No progress: draws are short."""
+    """No progress: repeats are short."""
 
 
 def _next(of: Subject, which: str) -> str:
     count = len(of.run.selection_items)
     named = "" if which == "best" else f" --which {which}"
-    return f"skillopt-es gate calibrate {of.folder}{named} --draws 4   (tries {count} validation items 4 times)"
+    return f"skillopt-es gate calibrate {of.folder}{named} --repeats 4   (tries {count} validation items 4 times)"
 
 
 def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> None:
@@ -127,7 +126,7 @@ def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> N
     print_table(headers, [_row(each) for each in found.rules], right=(1, 2, 3, 4, 5))
     for each in found.rules:
         if each.too_little:
-            print_hanging(f"{_named(each.rule)}: {each.too_little}", hang=2)
+            print_hanging(f"{each.rule.title}: {each.too_little}", hang=2)
     say()
     for column, line in _legend(found):
         print_hanging(f"{column:<18}{line}", hang=18)
@@ -193,16 +192,7 @@ def _row(each: Worth) -> tuple[str, ...]:
     null = each.null
     itself = f"{null.itself:.0%} ({null.itself_most:.0%})"
     churn = "-" if null.churn is None else f"{null.churn:.0%}"
-    return (_named(each.rule), itself, churn, smallest, f"{each.first:.0f}", f"{each.later:.0f}", said)
-
-
-def _named(rule: Rule) -> str:
-    """The rule with the settings that matter to it."""
-    heeds, one = rule.kind.heeds, "error" if rule.standard_errors == 1 else "errors"
-    said = [f"{rule.standard_errors:g} {one}"] if "standard_errors" in heeds else []
-    said += [counted(rule.draws, "draw")] if "draws" in heeds else []
-    said += ["noise by item"] if "noise" in heeds and rule.noise == "items" else []
-    return ", ".join([rule.name, *said])
+    return (each.rule.title, itself, churn, smallest, f"{each.first:.0f}", f"{each.later:.0f}", said)
 
 
 def _json(of: Subject, which: str, found: Calibration | NotKnown, drawn: Path | None) -> Json:

@@ -154,7 +154,7 @@ def _facts(node: Node) -> tuple[str, str, str, str, str]:
     values = own if node.against is None else f"{shown_value(node.against)} -> {own}"
     turned = f"+{len(node.won)} -{len(node.lost)}" if node.won or node.lost else ""
     more = [f"against the score of {node.stale_from[:_HASH]}"] if node.stale_from else []
-    more += [f"{node.reason.replace('_', ' ')}, {counted(node.draws, 'draw')}"] if node.reason else []
+    more += [f"{node.reason.replace('_', ' ')}, {counted(node.repeats, 'repeat')}"] if node.reason else []
     more += ["promoted at the end"] if node.promoted else []
     return _verdict(node), values, turned, node.skill[:_HASH], ", ".join(more)
 

@@ -68,7 +68,7 @@ def verdicts_json(found: Regated) -> dict[str, Json]:
     return {
         "first_change": None if found.first_change is None else found.first_change.seq,
         "parting": None if found.parting is None else found.parting.seq,
-        "other_scores_told_after_step": found.told,
+        "other_scores_shown_after_step": found.told,
         "best": {"recorded": found.best_recorded, "derived": found.best_derived},
         "exact": [plain(each) for each in found.verdicts if each.zone == "exact"],
         "estimate": [plain(each) for each in found.verdicts if each.zone == "estimate"],

@@ -291,12 +291,12 @@ def ground_rules(config: RunConfig) -> str:
 
 def _candidates(config: RunConfig) -> str:
     from skillopt_es.engine.programs import program_named
-    from skillopt_es.gate.rules import KINDS
+    from skillopt_es.events.values import TAKES_TIES
 
     evaluation = config.evaluation
     if not evaluation.use_gate:
         return "Every candidate is taken (evaluation.use_gate is false)"
-    may_tie = KINDS[evaluation.gate_rule].takes_ties
+    may_tie = evaluation.gate_rule in TAKES_TIES
     first = program_named(config.train.program).words.before_the_gate
     if evaluation.compare_answers:
         by = f"what a judge prefers (compare_answers) and the {evaluation.gate_rule} rule (gate_rule)"

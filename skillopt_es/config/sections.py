@@ -251,7 +251,7 @@ class EvaluationConfig:
     semantic_density_weight: float
     leading_words: str | tuple[str, ...] | None
     gate_rule: GateRule
-    gate_draws: int = field(metadata=_limits(low=2, high=100))
+    gate_repeats: int = field(metadata=_limits(low=2, high=100))
     gate_standard_errors: float = field(metadata=_limits(low=0, high=10))
     gate_noise: GateNoise
     judge_noise: float = field(metadata=_limits(low=0, high=1))

@@ -216,7 +216,7 @@ def _evaluation(recorded: Recorded, initial: str) -> Evaluation:
         n=event.score.measured,
         unmeasured=event.score.unmeasured,
         value=event.value,
-        decided=event.purpose == "selection" and event.draw != 0 and event.skill != initial,
+        decided=event.purpose == "selection" and event.repeat != 0 and event.skill != initial,
     )
 
 

@@ -76,7 +76,7 @@ def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     """The initial skill, a candidate a step with all the draws that its verdict may want, and the tests."""
     evaluation, validation, tests = run.config.evaluation, len(run.selection_items), len(run.test_items)
     # All draws of the candidate, and all of the current skill's but the first, which is there already.
-    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
+    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_repeats - 1
     counts = {
         "baseline": (validation, validation, validation),
         # A step may end without a candidate, so there may be none of these.

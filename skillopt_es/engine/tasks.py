@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, RunSt
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
 from skillopt_es.events.values import (
-    LASTING,
+    RETESTS,
     UNREADABLE,
     Batch,
     CallRef,
@@ -127,7 +127,7 @@ class Evaluation:
     items: tuple[str, ...]
     skill: SkillTree
     seed: int
-    draw: int = 1
+    repeat: int = 1
     stopped: bool = False
     carried: tuple[str, ...] = ()
     carried_from: str = ""
@@ -223,16 +223,16 @@ class Contest:
         return evolve(self, standing=standing, current_place=self.current_place.best)
 
 
-def selection(run: RunData, place: Place, skill: SkillTree, *, draw: int = 1) -> Evaluation:
+def selection(run: RunData, place: Place, skill: SkillTree, *, repeat: int = 1) -> Evaluation:
     """The evaluation of a skill on the selection items; a further draw has a place and a seed of its own."""
     return Evaluation(
-        place=place.drawn(draw),
+        place=place.drawn(repeat),
         purpose="selection",
         split="val",
         items=run.selection_items,
         skill=skill,
-        seed=draw_seed(run.config.train.seed, draw),
-        draw=draw,
+        seed=draw_seed(run.config.train.seed, repeat),
+        repeat=repeat,
     )
 
 
@@ -285,7 +285,7 @@ def begun_draw(state: AnyState, evaluation: Evaluation) -> Partial | None:
     """The part of an evaluation that was run at another place, where it ended early."""
     if evaluation.purpose != "selection":
         return None
-    return state.partial.get((evaluation.skill.hash, evaluation.draw))
+    return state.partial.get((evaluation.skill.hash, evaluation.repeat))
 
 
 def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
@@ -304,11 +304,11 @@ def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
     known = state.measured.get(current.skill.hash)
     if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
         return []
-    if run.config.evaluation.gate_rule in LASTING and not state.flipped:
+    if run.config.evaluation.gate_rule in RETESTS and not state.flipped:
         return []
-    at = _origin_place(current, run).told
+    at = _origin_place(current, run).reported
     # One that was made of fewer items tells nothing of all of them.
-    return [selection(run, Place(known.place).told if at in state.scored else at, current.skill, draw=0)]
+    return [selection(run, Place(known.place).reported if at in state.scored else at, current.skill, repeat=0)]
 
 
 def _origin_place(current: Standing, run: RunData) -> Place:
@@ -380,7 +380,7 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
         score=total,
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
         by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
-        draw=evaluation.draw,
+        repeat=evaluation.repeat,
         seed=evaluation.seed,
         exact=not not_run,
         not_run=not_run,

@@ -17,7 +17,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import CallRef, Measured
 from skillopt_es.gate.flips import Counted, Flips, Tried, flips_in, worlds
 from skillopt_es.gate.power import Chances, Power, churning, most_churn, power, smallest_gain
-from skillopt_es.gate.rules import KINDS, Rule, heeded, too_little_for
+from skillopt_es.gate.rules import RULES, Rule
 
 SEED = 20
 TRIALS = 300
@@ -115,7 +115,6 @@ def calibrate(
     tried: Tried, items: Sequence[str], own: Rule, *, skill: str, trials: int = TRIALS
 ) -> Calibration | NotKnown:
     """The calibration of a rule and its rivals on these validation items, under the text with this hash."""
-    own = heeded(own)
     counts = _counts(tried, items, skill)
     if not counts:
         return NotKnown("it was never tried on the validation items")
@@ -188,7 +187,7 @@ def _null(rule: Rule, asked: _Asked, itself: Power) -> Null:
 
 def _rivals(own: Rule) -> tuple[Rule, ...]:
     """The run's own rule first, then the usual ones under its clauses."""
-    forms = (rule for kind in KINDS.values() for rule in kind.usual)
+    forms = (form for rule in RULES.values() for form in rule.usual())
     usual = (
         evolve(rule, judge_noise=own.judge_noise, no_regression=own.no_regression, min_items=own.min_items)
         for rule in forms
@@ -200,14 +199,14 @@ def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:
     # A third of them: the search for the smallest gain plays each world many times.
     some = asked.worlds[: max(1, len(asked.worlds) // 3)]
     items, itself = len(asked.worlds[0]), power(rule, asked.worlds, seed=SEED)
-    short = too_little_for(rule, items)
+    short = rule.too_little(items)
     return Worth(
         rule=rule,
         own=rule == own,
         null=_null(rule, asked, itself),
         smallest=smallest_gain(rule, some, items, seed=SEED),
         first=itself.spent,
-        later=power(rule, some, seed=SEED, before=rule.draws).spent,
+        later=power(rule, some, seed=SEED, before=rule.repeats).spent,
         too_little="" if short is None else short.message,
     )
 
@@ -226,7 +225,7 @@ def recommended(rules: Sequence[Worth], flips: Flips) -> Worth:
         return own
     if not honest or flips.rate == 0:
         return min(able, key=lambda each: each.null.itself_most)
-    return min(honest, key=lambda each: (_seen(each), not each.own, each.first, each.rule.draws))
+    return min(honest, key=lambda each: (_seen(each), not each.own, each.first, each.rule.repeats))
 
 
 def _seen(each: Worth) -> float:

@@ -96,7 +96,7 @@ def wagered(state: AnyState, run: RunData, root: Place) -> CertificateWagered:
     gains = {item: _worth(after, run) - _worth(before, run) for item, (before, after) in pairs.items()}
     by_item, by_type = _purses(state, challenger)
     items, types, won = by_item.and_then(gains), None, False
-    if run.config.evaluation.gate_noise == "families" and families_of(state.types):
+    if run.config.evaluation.gate_noise == "types" and families_of(state.types):
         kinds = {item: after.task_type for item, (_, after) in pairs.items() if after.task_type}
         types = by_type.and_then(type_gains(gains, kinds))
     won = items.wealth >= ENOUGH and (types is None or types.wealth >= ENOUGH)

@@ -18,14 +18,12 @@ from skillopt_es.gate.noise import NO_FAMILIES, Draw, Row, Worth, drawing_error,
 Verdict = Literal["accept", "reject", "indecisive"]
 Reason = Literal[
     "better",
-    "confirmed",
     "beyond_noise",
     "not_worse",
-    "lasting",
-    "loss_not_lasting",
+    "gain_held",
+    "loss_not_held",
     "not_better",
-    "not_confirmed",
-    "not_lasting",
+    "gain_not_held",
     "within_noise",
     "worse",
     "items_lost",
@@ -36,15 +34,13 @@ Overruled = Literal["lost_recall", "misrouted", "by_hand"]
 
 REASONS: Mapping[str, str] = {
     "better": "better than current",
-    "confirmed": "better than current, and once more in fresh draws",
     "beyond_noise": "better than current by more than noise",
     "not_worse": "not worse than current",
-    "lasting": "better than current, and so in every draw of what turned",
-    "loss_not_lasting": "worse than current at first, but not when what turned was drawn again",
+    "gain_held": "better than current, and so in every draw of what turned",
+    "loss_not_held": "worse than current at first, but not when what turned was drawn again",
     "worse": "worse than current",
     "not_better": "not better than current",
-    "not_confirmed": "better than current, but not once more in fresh draws",
-    "not_lasting": "better than current at first, but not when what turned was drawn again",
+    "gain_not_held": "better than current at first, but not when what turned was drawn again",
     "within_noise": "not better than current by more than noise",
     "items_lost": "loses more items than a win may",
     "lost_recall": "draws items away from skills that it leaves alone",
@@ -172,7 +168,7 @@ class Side:
 
     @property
     def fresh(self) -> tuple[Draw, ...]:
-        """The draws made to confirm a first round."""
+        """The draws that were made after the first round."""
         return self.draws[max(self.known, 1) :]
 
 

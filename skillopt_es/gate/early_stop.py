@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from skillopt_es.events.values import Measured
 from skillopt_es.gate.comparing import NOTHING_KNOWN, ROUNDING, Comparison, Known, Ruling, Side, compare
 from skillopt_es.gate.noise import Draw, Worth
-from skillopt_es.gate.rules import Rule
+from skillopt_es.gate.rules import Bound, Rule
 
 _BEST = Measured(1.0, 1.0)
 
@@ -58,23 +58,15 @@ def cannot_win(
     known: Known = NOTHING_KNOWN,
 ) -> bool:
     """Whether the candidate loses the round of its next draw whatever the results of the items that were not run."""
-    kind = rule.kind
-    if kind.lasts and kind.takes_ties and not known.steady and rule.draws > 1:
-        return False  # who is behind is looked at once more, on all items that turned
-    theirs, ours = kind.opposed(current, candidate)
+    if not rule.may_stop(known):
+        return False
+    theirs, ours = rule.opposed(current, candidate)
     bonus = candidate.bonus - current.bonus
-    most_of = _most_standing if kind.lasts else _most
+    most_of = _most_standing if rule.retests else _most
     rows = [most_of(item, theirs, ours, begun, bonus, worth) for item in items]
     bounds = [row for row in rows if row is not None]
-    most = math.fsum(bounds)
-    if kind.takes_ties:
-        return most < -2 * ROUNDING * len(bounds)
-    if kind.pools or kind.lasts:
-        return most < 0 or (most == 0 and bonus <= 0)
-    if _adds_up_exactly(theirs, begun, bonus, worth):
-        return most <= 0
-    # Where parts of a point are summed, a tie may look like either: only a clear loss ends it.
-    return most <= -ROUNDING * len(bounds) and bool(bounds)
+    exact = _adds_up_exactly(theirs, begun, bonus, worth)
+    return rule.is_lost(Bound(lead=math.fsum(bounds), items=len(bounds), bonus=bonus, exact=exact))
 
 
 def _most(
@@ -127,11 +119,10 @@ def lost_early(
     rule: Rule, current: Side, candidate: Side, begun: Begun, items: tuple[str, ...], worth: Worth
 ) -> Ruling:
     """The ruling on a candidate that cannot win; its score is the most that the whole evaluation could have given."""
-    theirs, ours = rule.kind.stated(current, candidate)
+    theirs, ours = rule.opposed(current, candidate)
     best: Mapping[str, Measured] = {item: begun.measured.get(item, _BEST) for item in items if item not in begun.failed}
     bound = compare(theirs, (*ours, best), current.bonus, candidate.bonus, worth)
     seen = compare(theirs, (*ours, begun.measured), current.bonus, candidate.bonus, worth)
     most = evolve(bound.candidate, measured=seen.candidate.measured)
     comparison: Comparison = evolve(bound, items=seen.items, candidate=most, error=None, won=seen.won, lost=seen.lost)
-    verdict, reason = rule.kind.lost_later if candidate.draws else rule.kind.lost_first
-    return Ruling(verdict=verdict, reason=reason, comparison=comparison, exact=False)
+    return Ruling(verdict="reject", reason=rule.lost, comparison=comparison, exact=False)

@@ -22,7 +22,7 @@ GATE_KEYS = (
     "semantic_density_weight",
     "leading_words",
     "gate_rule",
-    "gate_draws",
+    "gate_repeats",
     "gate_standard_errors",
     "gate_noise",
     "judge_noise",

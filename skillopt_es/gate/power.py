@@ -2,7 +2,7 @@
 What a gate rule is worth: how often it takes a text that changes nothing, or that changes items for no gain, and what
 gain it sees.
 
-The rules themselves are asked (`gate_rules.judge`), on drawn results: an item is solved under a text with a chance of
+The rules themselves are asked (`Rule.judge`), on drawn results: an item is solved under a text with a chance of
 its own, or is not. Drawn with a seed, so that the same question has the same answer.
 """
 
@@ -17,7 +17,7 @@ from attrs import frozen
 from skillopt_es.events.values import Measured
 from skillopt_es.gate.comparing import NOTHING_KNOWN, Known, MoreDraws, Ruling, Side
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.rules import Rule, judge
+from skillopt_es.gate.rules import Rule
 
 Chances = Mapping[str, float]
 """How often each item passes under a text."""
@@ -68,7 +68,7 @@ def duel(
     left, right = drawn_before, tuple[Draw, ...]()
     spent = 0
     while True:
-        found = judge(rule, Side(draws=left, known=len(drawn_before)), Side(draws=right), _hard, known)
+        found = rule.judge(Side(draws=left, known=len(drawn_before)), Side(draws=right), _hard, known)
         if not isinstance(found, MoreDraws):
             return Duel(found, left, right, spent)
         left = (*left, _drawn_again(current(), left, found.items)) if found.current else left

@@ -14,7 +14,7 @@ from skillopt_es.engine.tasks import Comparisons, Contest, Decide, Rivals, RunDa
 from skillopt_es.events.catalog import AnswersCompared, RunPaused
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import EVEN, LASTING, CallRef, Failed, Measured, SkillTree
+from skillopt_es.events.values import EVEN, RETESTS, CallRef, Failed, Measured, SkillTree
 from skillopt_es.gate.comparing import Side
 from skillopt_es.gate.noise import Draw
 from skillopt_es.projections.state import AnyState, Drawn
@@ -60,7 +60,7 @@ def _drawn(state: AnyState, run: RunData, contest: Contest) -> Iterator[tuple[Dr
 def draws_of(state: AnyState, run: RunData, skill: SkillTree) -> tuple[Drawn, ...]:
     """The draws of a skill that the rule weighs; by one that draws all items again, those in part would count twice."""
     known = state.measured.get(skill.hash)
-    lasts = run.config.evaluation.gate_rule in LASTING
+    lasts = run.config.evaluation.gate_rule in RETESTS
     return () if known is None else tuple(each for each in known.drawn if lasts or not each.in_part)
 
 

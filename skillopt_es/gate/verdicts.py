@@ -45,7 +45,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
 from skillopt_es.events.values import (
     DRAWS_ONCE,
-    LASTING,
+    RETESTS,
     TAKES_TIES,
     GateAction,
     GateVerdict,
@@ -59,7 +59,7 @@ from skillopt_es.gate.comparing import ROUNDING, Comparison, Known, MoreDraws, R
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences, undrawn
-from skillopt_es.gate.rules import Rule, heeded, judge, too_little_for
+from skillopt_es.gate.rules import RULES, Rule
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing, never_varies
 
@@ -67,30 +67,26 @@ from skillopt_es.projections.state import AnyState, Measurement, Standing, never
 def rule_of(config: RunConfig) -> Rule:
     """The configured rule, with the settings that matter to it."""
     evaluation = config.evaluation
-    return heeded(
-        Rule(
-            name=evaluation.gate_rule,
-            draws=evaluation.gate_draws,
-            standard_errors=evaluation.gate_standard_errors,
-            noise=evaluation.gate_noise,
-            judge_noise=evaluation.judge_noise,
-            no_regression=evaluation.no_regression,
-            min_items=evaluation.min_items,
-        )
+    rule = RULES[evaluation.gate_rule]
+    return rule(
+        **{field: getattr(evaluation, key) for field, key in rule.heeds.items()},
+        judge_noise=evaluation.judge_noise,
+        no_regression=evaluation.no_regression,
+        min_items=evaluation.min_items,
     )
 
 
 def too_little(config: RunConfig, validation_items: int) -> SettingRefused | None:
     """That the configured rule cannot be carried by so many validation items; nothing when it can."""
     used = config.evaluation.sel_env_num
-    return too_little_for(rule_of(config), min(validation_items, used) if used else validation_items)
+    return rule_of(config).too_little(min(validation_items, used) if used else validation_items)
 
 
 def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
     known = known_of(state, run)
-    found = judge(rule_of(run.config), current, candidate, run.worth, known)
+    found = rule_of(run.config).judge(current, candidate, run.worth, known)
     # A draw that ended early is looked at once the current text has every draw that it is held against.
     if isinstance(found, Ruling) or found.current or found.items:
         return found
@@ -110,7 +106,7 @@ def known_of(state: AnyState, run: RunData) -> Known:
     )  # where grades that never vary say nothing of what a judge prefers
     flipped = frozenset(run.selection_items) if comparing else state.flipped
     known = Known(families=families_of(state.types), flipped=flipped)
-    if run.config.evaluation.gate_rule not in LASTING:
+    if run.config.evaluation.gate_rule not in RETESTS:
         return known
     told = program_at(state).at_gate(state, run)
     never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
@@ -151,7 +147,7 @@ def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunDat
     if known is None:
         return Side(bonus=run.bonus(skill))
     # By a rule that draws all items again, those that were not would count twice.
-    lasts = run.config.evaluation.gate_rule in LASTING
+    lasts = run.config.evaluation.gate_rule in RETESTS
     drawn = [each for each in known.drawn if lasts or not each.in_part]
     earlier = sum(not place.holds(each.place) for each in drawn)
     return Side(draws=tuple(_in_order(each.items, run) for each in drawn), known=earlier, bonus=run.bonus(skill))
@@ -169,9 +165,9 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
         return None
     if run.config.evaluation.compare_answers:
         return _comparing_task(state, run, contest, found)
-    current = [selection(run, contest.current_place, contest.current, draw=found.current)] if found.current else []
+    current = [selection(run, contest.current_place, contest.current, repeat=found.current)] if found.current else []
     candidate = (
-        [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
+        [selection(run, contest.candidate_place, contest.candidate, repeat=found.candidate)] if found.candidate else []
     )
     if found.items:  # too few to be worth an early end
         return measure(state, [_in_part(state, each, found.items) for each in (*candidate, *current)])
@@ -185,7 +181,7 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
 def _comparing_task(state: AnyState, run: RunData, contest: Contest, wanted: MoreDraws) -> Task:
     """The draws that are missing, and then what a judge says of their answers."""
     draw = max(wanted.candidate, wanted.current)
-    missing = [selection(run, place, skill, draw=draw) for place, skill in undrawn(state, run, contest, draw)]
+    missing = [selection(run, place, skill, repeat=draw) for place, skill in undrawn(state, run, contest, draw)]
     if wanted.items:
         missing = [_in_part(state, each, wanted.items) for each in missing]
     return measure(state, missing) or comparing_task(state, run, contest, draw)
@@ -205,7 +201,7 @@ def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluatio
     rule, begun = rule_of(run.config), begun_draw(state, evaluation)
     here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     before = {} if begun is None else begun.rows
-    theirs, _ = rule.kind.opposed(current, candidate)
+    theirs, _ = rule.opposed(current, candidate)
     order = tuple(item for item in run_order(evaluation.items, theirs, run.worth) if item not in before)
     waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
     if not waiting:
@@ -279,11 +275,11 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         preferred=seen.candidate.soft if run.config.evaluation.compare_answers else None,
         rule=rule,
         reason="" if once and ruling.reason in ("better", "not_better") else ruling.reason,
-        draws=seen.candidate_draws,
-        current_draws=seen.current_draws,
+        repeats=seen.candidate_draws,
+        current_repeats=seen.current_draws,
         error=seen.error,
         exact=ruling.exact,
-        again=ruling.again,
+        retested=ruling.again,
     )
 
 

@@ -146,7 +146,7 @@ def _skill(started: RunStarted) -> Iterator[File]:
 
 def _standing(state: AnyState) -> dict[Split, SkillScored]:
     """Each split's newest score of its first draw, in the order of the splits."""
-    first = {each.split: each for each in state.scored.values() if Place(each.place).draw == 1}
+    first = {each.split: each for each in state.scored.values() if Place(each.place).repeat == 1}
     return {split: first[split] for split in _SPLITS if split in first}
 
 

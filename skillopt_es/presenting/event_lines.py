@@ -154,7 +154,7 @@ def _outcome(outcome: Outcome) -> str:
 
 
 def _scored(event: SkillScored) -> str:
-    told = ", decides nothing" if event.draw == 0 else ""
+    told = ", decides nothing" if event.repeat == 0 else ""
     if event.exact:
         return f"{event.place}: {_score(event.score)}, skill {event.skill[:8]}{told}"
     most = f"at most hard {event.score.hard:.4f}, soft {event.score.soft:.4f}"
@@ -296,7 +296,7 @@ def _weighed(verdict: GateVerdict) -> str:
     if verdict.rule in DRAWS_ONCE:
         return f", {reason}" if reason else ""
     error = "" if verdict.error is None else f"; noise {verdict.error:.4f}"
-    drawn = f"candidate drawn {_times(verdict.draws)}, current {_times(verdict.current_draws)}"
+    drawn = f"candidate drawn {_times(verdict.repeats)}, current {_times(verdict.current_repeats)}"
     return f"; {verdict.rule}: {reason} ({drawn}{error})"
 
 

@@ -61,7 +61,7 @@ def _score(each: Headline) -> Json:
         "interval": plain(each.interval),
         "interval_by_type": plain(each.by_family),
         "chosen_on_these_items": each.chosen,
-        "draws": list(each.draws) if each.draws[1] else None,
+        "repeats": list(each.draws) if each.draws[1] else None,
     }
 
 

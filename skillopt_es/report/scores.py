@@ -38,7 +38,7 @@ def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str]
         ("0 to 1", False),
         ("items", True),
         ("one item is", True),
-        ("draws", True),
+        ("repeats", True),
     ]
     rows = [_row(each, soft=soft, typed=typed) for each in found.scores]
     sentences = [*said(found), *(f"Certified: {each}." for each in certificate), *([looks] if looks else [])]
@@ -50,7 +50,7 @@ def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str]
             "Intervals are Wilson's, over items as if each had been drawn by itself"
             f"{', and over types of tasks as if those had been drawn' if typed else ''}; they say nothing of tasks of "
             "another kind. Texts that were chosen on validation items have none there. Differences are judged by the "
-            "items that turned, in as many draws of both texts (exact sign test, which for passes and failures is "
+            "items that turned, in as many repeats of both texts (exact sign test, which for passes and failures is "
             f"McNemar's; 5 %): at least {fewest_turned()} items have to turn, all the same way, before a difference is "
             f"more than noise{_BY_TYPE if typed else ''}."
         ),

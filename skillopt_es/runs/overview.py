@@ -254,7 +254,7 @@ class Detailed:
     def drawn_again(self) -> bool:
         """Whether texts were drawn more than once for the gate, so that it can be told how much items flip."""
         summary = self.overview.summary
-        again = any(line.purpose == "selection" and line.draw != 1 for line in summary.evaluations)
+        again = any(line.purpose == "selection" and line.repeat != 1 for line in summary.evaluations)
         return again and summary.imported is None
 
 

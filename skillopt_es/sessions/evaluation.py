@@ -92,8 +92,8 @@ class EvaluationRequest:
     Which skill to score on what, and where that is recorded.
 
     No `splits` means every one that has items, but for those with sealed items where `leave_sealed` says so. `limit`
-    takes the first items of each, 0 takes all. Each of several `draws` asks every item again, under slots of its own;
-    `again` is one more draw than there are.
+    takes the first items of each, 0 takes all. Each of several `repeats` asks every item again, under slots of its own;
+    `again` is one more repeat than there are.
     """
 
     config: RunConfig
@@ -105,7 +105,7 @@ class EvaluationRequest:
     directory: Path
     stem: str
     seal: Seal | None = None
-    draws: int = 1
+    repeats: int = 1
     again: bool = False
 
 
@@ -208,7 +208,7 @@ def _evaluations(splits: Splits, request: EvaluationRequest, left_out: Sequence[
     return [
         _evaluation(split, draw, [item.id for item in items[split]], request)
         for split in chosen
-        for draw in range(1, request.draws + 1)
+        for draw in range(1, request.repeats + 1)
     ]
 
 

@@ -398,7 +398,7 @@ def _too_few_to_judge(config: RunConfig, validation_items: int) -> Iterator[Conf
     if why is None:
         return
     rule = why.key
-    draws = ("evaluation.gate_draws",) if rule == "evaluation.gate_rule" else ()
+    draws = ("evaluation.gate_repeats",) if rule == "evaluation.gate_rule" else ()
     limit = ("evaluation.sel_env_num",) if config.evaluation.sel_env_num else ()
     split = ("env.split_ratio",) if config.env.split_mode == "ratio" else ("env.split_mode",)
     decided = ", ".join(f"{key} ({config.origin(key)})" for key in (rule, *draws, *limit, *split))

@@ -18,7 +18,7 @@ from skillopt_es.ui.shell import choice, items_links, link, part
 _MOST = 400
 _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
 _METRICS = ("hard", "soft", "mixed")
-_KEYS = ("gate_metric", "gate_rule", "gate_draws", "gate_standard_errors", "gate_mixed_weight", "use_gate")
+_KEYS = ("gate_metric", "gate_rule", "gate_repeats", "gate_standard_errors", "gate_mixed_weight", "use_gate")
 
 
 def rule_asked(query: Mapping[str, str]) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def _other_rule(run: str, rule: EvaluationConfig, query: Mapping[str, str], foun
         choice("Metric", "gate_metric", {each: each for each in _METRICS}, given("gate_metric", rule.gate_metric)),
         choice("Rule", "gate_rule", {each: each for each in get_args(GateRule)}, given("gate_rule", rule.gate_rule)),
         choice("Gate", "use_gate", {"true": "on", "false": "off"}, given("use_gate", rule.use_gate)),
-        field("Draws", "gate_draws", rule.gate_draws, "2", "20", "1"),
+        field("Repeats", "gate_repeats", rule.gate_repeats, "2", "20", "1"),
         field("Standard errors", "gate_standard_errors", rule.gate_standard_errors, "0", "4", "0.05"),
         field("Share of soft", "gate_mixed_weight", rule.gate_mixed_weight, "0", "1", "0.05"),
         el("button", "Ask this rule", type="submit"),
@@ -66,8 +66,9 @@ def _other_rule(run: str, rule: EvaluationConfig, query: Mapping[str, str], foun
     elif found is not None:
         said = list(_regated(run, found))
     lead = note(
-        "From the recorded results; nobody is asked. Up to the first verdict that changes this is exact. Draws count "
-        "with the rules confirm and paired, standard errors with paired, the share of soft with the metric mixed."
+        "From the recorded results; nobody is asked. Up to the first verdict that changes this is exact. Repeats count "
+        "with the rules paired, retest and not_worse_retest, standard errors with paired, the share of soft with the "
+        "metric mixed."
     )
     return section("Another rule", lead, form, part("other-rule", *said), name="rule")
 

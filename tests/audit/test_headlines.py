@@ -141,7 +141,7 @@ def validated(skill: str, passed: Sequence[int], *, place: str, draw: int = 1, b
     """One evaluation on validation items."""
     share = sum(passed) / len(passed)
     return SkillScored(
-        place=place, purpose="selection", split="val", skill=skill, by_type={}, draw=draw, begun_at=begun_at,
+        place=place, purpose="selection", split="val", skill=skill, by_type={}, repeat=draw, begun_at=begun_at,
         score=Score(hard=share, soft=share, measured=len(passed)),
     )  # fmt: skip
 

@@ -259,7 +259,7 @@ def _came(run: so.Run, sent: Mapping[str, int]) -> Came:
     return Came(last - START, certified - START, false, sent["certified"] / sum(sent.values()))
 
 
-KINDS = (("classic", "strict"), ("search", "no_loss"))
+KINDS = (("classic", "strict"), ("search", "not_worse"))
 
 
 def whole_runs(runs: int, jobs: int) -> Iterator[str]:

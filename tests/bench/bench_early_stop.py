@@ -21,10 +21,9 @@ from skillopt_es.events.log import EventLog
 
 RULES = {
     "strict": (),
-    "confirm": ("evaluation.gate_rule=confirm",),
     "paired, 3 draws": (
         "evaluation.gate_rule=paired",
-        "evaluation.gate_draws=3",
+        "evaluation.gate_repeats=3",
         "evaluation.gate_standard_errors=1.5",
     ),
 }
@@ -49,7 +48,7 @@ def gates_of(folder: Path) -> Gates:
         for recorded in log.read():
             match recorded.event:
                 case RolloutCompleted(purpose="selection", place=place):
-                    run += not place.startswith("baseline") and not place.endswith("/told")
+                    run += not place.startswith("baseline") and not place.endswith("/reported")
                 case SkillScored(purpose="selection") as scored:
                     left_out += len(scored.not_run)
     return Gates(run, left_out)

@@ -26,20 +26,18 @@ from skillopt_es.events.values import Measured
 from skillopt_es.gate.comparing import Known
 from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.power import Chances, duel, improved
-from skillopt_es.gate.rules import Rule
+from skillopt_es.gate.rules import Paired, Retest, Rule, Strict
 from skillopt_es.projections.intervals import wilson, wilson_by_family
 
 SEED = 7
-PAIRED = Rule(name="paired", draws=3, standard_errors=1.5)
-SAFE = Rule(name="lasting", draws=4)
+PAIRED = Paired(repeats=3, standard_errors=1.5)
+SAFE = Retest(repeats=4)
 RULES: Mapping[str, Rule] = {
-    "`strict`": Rule(name="strict", draws=1),
-    "`confirm`, 2 draws": Rule(name="confirm", draws=2),
-    "`confirm`, 3 draws": Rule(name="confirm", draws=3),
-    "`paired`, 1 error, 2 draws": Rule(name="paired", draws=2, standard_errors=1.0),
+    "`strict`": Strict(repeats=1),
+    "`paired`, 1 error, 2 draws": Paired(repeats=2, standard_errors=1.0),
     "`paired`, 1.5 errors, 3 draws": PAIRED,
     "the same, noise by item": evolve(PAIRED, noise="items"),
-    "`lasting`, 4 draws (`safe`)": SAFE,
+    "`retest`, 4 draws (`safe`)": SAFE,
 }
 SIZES = (20, 40, 100)
 
@@ -124,7 +122,7 @@ def seen(rule: Rule, world: World, gain: float, trials: int, *, later: bool = Fa
     taken = spent = 0
     for _ in range(trials):
         better = improved(world.chances, gain, rng) if gain else world.chances
-        before = tuple(world.draw(world.chances, rng) for _ in range(rule.draws if later else 1))
+        before = tuple(world.draw(world.chances, rng) for _ in range(rule.repeats if later else 1))
         draws = (partial(world.draw, world.chances, rng), partial(world.draw, better, rng))
         found = duel(rule, before, *draws, known)
         taken += found.ruling.verdict == "accept"
@@ -251,7 +249,7 @@ def coverage_row(asked: tuple[int, int, int]) -> str:
 def tables(trials: int) -> Sequence[tuple[str, Callable[..., str], Sequence[tuple[object, ...]]]]:
     """Each table: its head, what makes a row, and of what."""
     strict, paired, by_item = "`strict`", "`paired`, 1.5 errors, 3 draws", "the same, noise by item"
-    safe = "`lasting`, 4 draws (`safe`)"
+    safe = "`retest`, 4 draws (`safe`)"
     plain = [label for label in RULES if label != by_item]
     return (
         (

@@ -48,7 +48,7 @@ ALONE = "search:search.examples=off"
 LEVERS = (
     "search.rounds=1",
     "search.draw_again=false",
-    "evaluation.gate_rule=no_loss",
+    "evaluation.gate_rule=not_worse",
     "search.together=0",
     "search.prune=false",
     "search.anew=0",

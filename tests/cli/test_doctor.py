@@ -115,7 +115,7 @@ PAIRED = "evaluation.gate_rule=paired"
             (PAIRED, "env.split_mode=ratio", "env.split_ratio=2:1:7"),
             "paired cannot tell the noise from 3 validation items",
         ),
-        ((PAIRED, "evaluation.gate_draws=2"), "paired cannot tell the noise from 8 validation items with 2 draws"),
+        ((PAIRED, "evaluation.gate_repeats=2"), "paired cannot tell the noise from 8 validation items with 2 draws"),
         (("train.train_size=400",), "train.train_size is 400, but the train split has 16 items"),
         (("evaluation.min_items=50",), "evaluation.min_items is 50, and there are 8 validation items"),
         (("train.reuse=identical", "model.temperature=1"), "neither model is asked at temperature 0"),
@@ -140,9 +140,9 @@ def test_what_a_run_would_refuse_is_a_problem(
 def test_a_refusal_says_what_decides_it(cli: Cli, own: Path) -> None:
     """Each setting with its place: a preset by its name."""
     refused = cli("estimate", own, "--set", PAIRED, "--set", "env.split_mode=ratio", "--set", "env.split_ratio=2:1:7")
-    assert "what decides this: evaluation.gate_rule (--set), evaluation.gate_draws (the preset safe)" in refused.err
-    refused = cli("estimate", own, "--set", PAIRED, "--set", "evaluation.gate_draws=2")
-    assert "what decides this: evaluation.gate_rule (--set), evaluation.gate_draws (--set)" in refused.err
+    assert "what decides this: evaluation.gate_rule (--set), evaluation.gate_repeats (the preset safe)" in refused.err
+    refused = cli("estimate", own, "--set", PAIRED, "--set", "evaluation.gate_repeats=2")
+    assert "what decides this: evaluation.gate_rule (--set), evaluation.gate_repeats (--set)" in refused.err
     assert f"env.split_mode ({own})" in refused.err
 
 

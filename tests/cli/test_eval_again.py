@@ -101,7 +101,7 @@ def test_a_score_that_stands_is_not_drawn_again(cli: Cli, endpoint: Endpoint, se
     tolerant = (*words, "--set", "rollout.max_failed_share=0.2", "--json")
     endpoint.lost = "None of us"
     first = cli(*tolerant).json["splits"][0]
-    assert (first["measured"], first["unmeasured"], first["draw"]) == (7, 1, 1)
+    assert (first["measured"], first["unmeasured"], first["repeat"]) == (7, 1, 1)
     endpoint.lost = ""
     same = cli(*tolerant).json["splits"][0]
     assert {**same, "usage": {}} == {**first, "calls_made_now": 0, "usage": {}}  # a call that failed is told once
@@ -109,7 +109,7 @@ def test_a_score_that_stands_is_not_drawn_again(cli: Cli, endpoint: Endpoint, se
     stopped = cli(*tolerant, "--again", "--max-calls", "11")
     assert (stopped.code, len(server.requests)) == (3, 11)
     again = cli(*tolerant, "--again").json["splits"][0]
-    assert (again["measured"], again["draw"], again["calls_made_now"]) == (8, 2, 5)
+    assert (again["measured"], again["repeat"], again["calls_made_now"]) == (8, 2, 5)
     assert "test, draw 2: hard 0.3750" not in cli(*words, "--set", "rollout.max_failed_share=0.2").out
     assert cli(*tolerant).json["splits"][0]["measured"] == 7
     assert len(server.requests) == 16

@@ -115,7 +115,7 @@ def test_the_project_is_a_search_within_its_calls(tmp_path: Path) -> None:
     assert done.json["usage"]["calls"] <= 90
     first = json.loads(command("log", "r", "--type", "RunStarted", "--json", cwd=tmp_path).out)["data"]
     assert first["program"] == "search"
-    assert first["config"]["evaluation"]["gate_rule"] == "no_lasting_loss"
+    assert first["config"]["evaluation"]["gate_rule"] == "not_worse_retest"
     assert command("install", "r", "--name", "triage", "--to", "./skills", cwd=tmp_path).code == 0
     assert (tmp_path / "skills" / "triage" / "SKILL.md").exists()
 

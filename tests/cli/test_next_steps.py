@@ -85,7 +85,7 @@ def test_a_plus_is_told_only_where_there_is_one(cli: Cli, demo_run: Path, tmp_pa
 def test_a_verdict_says_its_reason_whole(audited: Audited) -> None:
     """In words, and nothing of it is cut, however long the line."""
     gated = next(each.event for each in records_of(audited("plain")) if isinstance(each.event, CandidateGated))
-    verdict = evolve(gated.verdict, rule="paired", reason="not_better", draws=1, current_draws=3, error=0.0123)
+    verdict = evolve(gated.verdict, rule="paired", reason="not_better", repeats=1, current_repeats=3, error=0.0123)
     weighed = evolve(gated, verdict=verdict)
     reason = "not better than current (candidate drawn once, current 3 times; noise 0.0123)"
     assert in_words(weighed).endswith(f"; paired: {reason}")

@@ -101,8 +101,8 @@ def test_a_stage_that_goes_on_for_long_says_how_far_it_is(
 @pytest.mark.parametrize(
     ("place", "purpose", "words"),
     [
-        ("e1/s2/told", "selection", "scoring the new skill once more (for reporting)"),
-        ("e1/s2/gate/d2", "selection", "scoring the candidate, draw 2"),
+        ("e1/s2/reported", "selection", "scoring the new skill once more (for reporting)"),
+        ("e1/s2/gate/repeat-2", "selection", "scoring the candidate, repeat 2"),
         ("e1/slow/standing", "selection", "scoring the current skill again"),
         ("e1/slow/previous", "slow_previous", "trying the epoch's first skill on training items"),
         ("final/test/best", "test", "scoring on the test items"),

@@ -8,26 +8,26 @@ from support.in_process import Cli
 
 from skillopt_es.gate.forks import GATE_KEYS
 
-CONFIRM = ("--set", "evaluation.gate_rule=confirm")
+PAIRED = ("--set", "evaluation.gate_rule=paired")
 
 
 def test_what_cannot_be_told_is_no_difference(demo_run: Path, cli: Cli) -> None:
     """A strict run has no second draws: of what won nobody knows whether it would win again; what lost, lost."""
-    told = cli("regate", demo_run, *CONFIRM, "--json").json
+    told = cli("regate", demo_run, *PAIRED, "--json").json
     unknown = [each for each in told["estimate"] if each["changed"] is None]
     assert (told["exact"], told["first_change"], told["parting"]) == ([], None, unknown[0]["seq"])
     assert {each["recorded"] for each in unknown} == {"accept_new_best"}
     assert not any(each["changed"] for each in told["estimate"])
-    shown = cli("regate", demo_run, *CONFIRM).out
+    shown = cli("regate", demo_run, *PAIRED).out
     assert "EXACT: what this rule decides up to the first verdict that cannot be told\nnothing: " in shown
     assert f"0 of {len(told['estimate'])} estimated verdicts differ, {len(unknown)} cannot be told" in shown
 
 
 def test_known_scores_are_shown_where_the_verdict_is_not_known(demo_run: Path, cli: Cli) -> None:
     """Those of the first draw, and of the text that would be current."""
-    first = cli("regate", demo_run, *CONFIRM, "--json").json["estimate"][0]
+    first = cli("regate", demo_run, *PAIRED, "--json").json["estimate"][0]
     assert (first["against"], first["value"], first["derived"]) == (0.15, 0.3, None)
-    [row] = [line for line in cli("regate", demo_run, *CONFIRM).lines if line.startswith("?  step 1 ")]
+    [row] = [line for line in cli("regate", demo_run, *PAIRED).lines if line.startswith("?  step 1 ")]
     assert row.split()[3:5] == ["0.1500", "0.3000"]
 
 

@@ -69,7 +69,7 @@ def test_programs_get_the_numbers(cli: Cli, run: Path) -> None:
     assert not (run / "report.html").exists()
     assert (document["run"], document["status"], document["problems"]) == ("demo", "completed", [])
     first = document["scores"][0]
-    assert (first["split"], first["names"], first["items"], first["grid"], first["draws"]) == (
+    assert (first["split"], first["names"], first["items"], first["grid"], first["repeats"]) == (
         "test", ["initial"], 40, 0.025, [1, 1]
     )  # fmt: skip
     low, high = first["interval"]

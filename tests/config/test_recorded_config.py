@@ -30,10 +30,10 @@ def test_a_recorded_config_is_read_as_it_was() -> None:
     now = load_config(None)
     recorded = dict(now.resolved)
     assert recorded_config(recorded, Path(now.folder)).resolved == recorded
-    asked: dict[str, Json] = {"evaluation.gate_draws": 7}
+    asked: dict[str, Json] = {"evaluation.gate_repeats": 7}
     changed = recorded_config(recorded, Path(now.folder), asked)
-    assert changed.evaluation.gate_draws == 7
-    assert without("evaluation.gate_draws", dict(changed.resolved)) == without("evaluation.gate_draws", recorded)
+    assert changed.evaluation.gate_repeats == 7
+    assert without("evaluation.gate_repeats", dict(changed.resolved)) == without("evaluation.gate_repeats", recorded)
 
 
 @pytest.mark.parametrize(

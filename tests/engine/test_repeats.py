@@ -116,7 +116,7 @@ def test_where_an_answer_is_a_draw_every_call_is_made(temperature: str, tmp_path
     ("workers", "seed"),
     [(64, 3), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 1), (8, 2)))],
 )
-@parametrized("rule", ["strict", "confirm"], by_default=1)
+@parametrized("rule", ["strict", "paired"], by_default=1)
 def test_what_was_tried_ahead_in_vain_is_never_repeated(rule: str, workers: int, seed: int, tmp_path: Path) -> None:
     """A run that tries ahead repeats exactly what one repeats that does not."""
     more = [*REUSE, *AHEAD, f"evaluation.gate_rule={rule}"]
@@ -155,10 +155,10 @@ def test_a_copied_answer_is_no_repeat_for_calibration(tmp_path: Path) -> None:
 
 def test_a_gate_that_draws_again_is_given_no_answer_of_an_earlier_draw(tmp_path: Path) -> None:
     """Also where the same text was tried on the same items before, in another part of the run."""
-    rule = ["evaluation.gate_rule=confirm", "evaluation.fresh_score=true", "train.num_epochs=2"]
+    rule = ["evaluation.gate_rule=paired", "evaluation.fresh_score=true", "train.num_epochs=2"]
     run, _ = trained(tmp_path, [*REUSE, *rule])
-    again = [row.call for row in journal(run) if "/told/" in row.call.slot or "/d2/" in row.call.slot]
+    again = [row.call for row in journal(run) if "/reported/" in row.call.slot or "/repeat-2/" in row.call.slot]
     places = {call.slot.split("/item/")[0] for call in again}
-    assert "baseline/told" in places
-    assert any(place.endswith("/gate/d2") for place in places)
+    assert "baseline/reported" in places
+    assert any(place.endswith("/gate/repeat-2") for place in places)
     assert not any(call.repeats for call in again)

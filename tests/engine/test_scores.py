@@ -33,7 +33,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Scored:
         evaluation = evolve(
             Evaluation(
                 place="e1/s1/gate", purpose="selection", split="val", items=tuple("abcdefgh")[: len(outcomes)],
-                skill=SKILL, seed=7, draw=1,
+                skill=SKILL, seed=7, repeat=1,
             ), **{name: value for name, value in how.items() if name not in ("fields", "partial")},
         )  # fmt: skip
         fields: Mapping[str, Mapping[str, str]] = how.get("fields", {})  # type: ignore[assignment]
@@ -95,9 +95,9 @@ def test_only_what_a_gate_compares_has_a_value(scored: Scored) -> None:
     train = scored(WHOLE, purpose="train", split="train")
     assert isinstance(train, SkillScored)
     assert (train.value, train.seed) == (None, None)
-    again = scored(WHOLE, draw=2)
+    again = scored(WHOLE, repeat=2)
     assert isinstance(again, SkillScored)
-    assert (again.draw, again.seed, again.value) == (2, 7, 1.0)
+    assert (again.repeat, again.seed, again.value) == (2, 7, 1.0)
 
 
 def test_an_evaluation_that_ended_early_states_a_bound(scored: Scored) -> None:

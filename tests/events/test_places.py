@@ -42,9 +42,9 @@ def test_a_slot_says_what_it_was_made_of(site: Place, draw: int, item: str, turn
     evaluation = site.drawn(draw)
     slot = evaluation.of_item(item).turn(turn)
     read = Place(str(slot.again if again else slot))
-    assert (read.site, read.evaluation, read.draw, read.item) == (site, evaluation, draw, item)
+    assert (read.site, read.evaluation, read.repeat, read.item) == (site, evaluation, draw, item)
     assert (read.epoch, read.step, read.stage, read.batch) == (site.epoch, site.step, site.stage, site.batch)
-    assert (site.site, site.evaluation, site.item, site.draw) == (site, site, None, 1)
+    assert (site.site, site.evaluation, site.item, site.repeat) == (site, site, None, 1)
 
 
 @given(COUNTS, COUNTS, st.integers(0, 99), st.sampled_from(["failure", "success"]), st.integers(0, 99))
@@ -77,7 +77,7 @@ def test_a_step_and_what_is_asked_in_it(epoch: int, step: int, batch: int, kind:
         ("e1/s2/merge/final/again", "e1/s2/merge", 1, 2),
         ("e1/s2/rank", "e1/s2/rank", 1, 2),
         ("e10/s123/gate/i/1", "e10/s123/gate", 10, 123),
-        ("e1/s2/current/best/d2", "e1/s2/current", 1, 2),
+        ("e1/s2/current/best/repeat-2", "e1/s2/current", 1, 2),
         ("e2/slow", "e2/slow", 2, None),
         ("e2/slow/previous/s3/x", "e2/slow/previous", 2, None),
         ("e2/slow/advice/again", "e2/slow/advice", 2, None),
@@ -85,7 +85,7 @@ def test_a_step_and_what_is_asked_in_it(epoch: int, step: int, batch: int, kind:
         ("final/val/i1", "final/val", None, None),
         ("final/test/best/i/1", "final/test/best", None, None),
         ("eval/val/i1", "eval/val", None, None),
-        ("eval/test/draw-2/3", "eval/test", None, None),
+        ("eval/test/repeat-2/3", "eval/test", None, None),
         ("search/round-3/gate", "search", None, None),
         ("e1st/s2/x", "e1st", None, None),
         ("doctor", "doctor", None, None),
@@ -100,9 +100,9 @@ def test_a_slot_is_read_from_the_left(slot: str, site: str, epoch: int | None, s
 def test_a_place_is_the_text_in_the_log() -> None:
     """As a key, on the way into an event, and out of it."""
     place = Place.of_step(1, 2).gate.drawn(2)
-    assert {place: 1}["e1/s2/gate/d2"] == 1
+    assert {place: 1}["e1/s2/gate/repeat-2"] == 1
     slot = place.of_item("a/b%2F")
-    assert slot == "e1/s2/gate/d2/item/a%2Fb%252F"
+    assert slot == "e1/s2/gate/repeat-2/item/a%2Fb%252F"
     event = RolloutCompleted(
         place=place, purpose="selection", item="a", skill="0" * 64, outcome=Measured(1.0, 1.0), task_type="", turns=1,
         calls=(CallRef(slot, "0" * 64),),
@@ -111,7 +111,9 @@ def test_a_place_is_the_text_in_the_log() -> None:
     assert decode(written.type, written.version, written.data, lambda _: "") == event
 
 
-@pytest.mark.parametrize("slot", ["", "a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/e/f", "/a//b/c", "e1/s2/gate/d2/item/x"])
+@pytest.mark.parametrize(
+    "slot", ["", "a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/e/f", "/a//b/c", "e1/s2/gate/repeat-2/item/x"]
+)
 def test_a_database_and_we_agree_on_where_a_slot_starts(slot: str) -> None:
     """Calls are added up by it in SQL."""
     with closing(sqlite3.connect(":memory:")) as database:
@@ -130,11 +132,11 @@ def test_the_draws_of_an_evaluation_have_a_name_of_their_own() -> None:
     """And answers can be graded again."""
     first = evaluated("val")
     second = first.drawn(2)
-    assert (first.drawn(1), second, second.draw, second.name) == ("eval/val", "eval/val/draw-2", 2, "val")
-    assert second.graded(3) == "eval/val/draw-2/3"
+    assert (first.drawn(1), second, second.repeat, second.name) == ("eval/val", "eval/val/repeat-2", 2, "val")
+    assert second.graded(3) == "eval/val/repeat-2/3"
     assert second.graded(3).is_grading_of(second)
     assert not second.is_grading_of(first)
-    assert second.graded(3).draw == 2
+    assert second.graded(3).repeat == 2
 
 
 OWN = re.compile(r"(/told|/edit-\d+|/together|/gate|/should|/should-not|/none|/\d+)?")
@@ -157,9 +159,9 @@ def test_the_places_of_released_logs_are_made_of_what_they_say(release: str, tmp
         made = Place(f"{whole}/{place.stage}".removeprefix("/"))
         assert made == place.site
         if place.item is not None:
-            first = Place(place.evaluation.removesuffix(f"/d{place.draw}"))
+            first = Place(place.evaluation.removesuffix(f"/repeat-{place.repeat}"))
             assert OWN.fullmatch(first.removeprefix(made))
-            assert first.drawn(place.draw).of_item(place.item).holds(place)
+            assert first.drawn(place.repeat).of_item(place.item).holds(place)
     assert all(row.purpose == "train" for row in rows if Place(row.place).batch is not None)
     assert all(Place(row.place).step is not None for row in rows if row.purpose == "train")
 
@@ -242,7 +244,7 @@ def test_nobody_else_writes_or_reads_a_place() -> None:
         'f"{place}/{item}"',
         'f"{event.place}/"',
         'f"final/test/{name}"',
-        'place + "/told"',
+        'place + "/reported"',
         'rows["final/val"]',
         'event.place.split("/")',
         'slot.partition("/item/")',

@@ -154,7 +154,7 @@ def useless(request: so.ChatRequest) -> str:
 
 def test_what_was_met_in_an_earlier_epoch_is_not_bet_on(tmp_path: Path) -> None:
     """Two epochs over the same items: only the first has bets, and none certifies a text that is no better."""
-    settings = {"evaluation.gate_rule": "no_loss", "train.batch_size": 20}
+    settings = {"evaluation.gate_rule": "not_worse", "train.batch_size": 20}
     found = trained(tmp_path, program="classic", teach=useless, **settings)
     assert [wager.place for wager in wagers(found)] == ["e1/s2", "e1/s3", "e1/s4"]
     assert not any(wager.moved or any(wager.by_item.gains.values()) for wager in wagers(found))

@@ -85,21 +85,21 @@ def test_a_text_that_was_measured_is_not_drawn_again(run_of: RunOf) -> None:
 
 
 def test_a_further_draw_has_a_place_and_a_seed_of_its_own(run_of: RunOf) -> None:
-    """Of both texts, for what was known before the comparison began confirms nothing."""
-    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=confirm")
+    """Of both texts."""
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=paired", "evaluation.gate_repeats=4")
     state = state_of(
         {"current": measured("1100", place="e1/s1/gate"), "candidate": measured("1110", place="e1/s2/gate")}
     )
     assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=2)
     seed = seeds(run, 2)
-    expected = [("e1/s2/gate/d2", item, CANDIDATE.hash, seed) for item in ITEMS]
-    expected += [("e1/s2/current/d2", item, CURRENT.hash, seed) for item in ITEMS]
+    expected = [("e1/s2/gate/repeat-2", item, CANDIDATE.hash, seed) for item in ITEMS]
+    expected += [("e1/s2/current/repeat-2", item, CURRENT.hash, seed) for item in ITEMS]
     assert units(draw_task(state, run, CONTEST)) == expected
 
 
 def test_draws_made_elsewhere_are_no_fresh_ones(run_of: RunOf) -> None:
     """A place counts as this comparison's if it is there or below it, not if its name only begins alike."""
-    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=confirm")
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=retest", "evaluation.gate_repeats=3")
     candidate = measured("1110", place="e1/s2/gate")
 
     def drawn(second: str) -> Measurement:
@@ -107,12 +107,14 @@ def test_draws_made_elsewhere_are_no_fresh_ones(run_of: RunOf) -> None:
         again = measured("1100")
         return evolve(first, drawn=(*first.drawn, Drawn(score=again.score, place=second, items=again.items)))
 
-    for elsewhere in ("e1/s1/current/d2", "e1/s2/currently"):
+    for elsewhere in ("e1/s1/current/repeat-2", "e1/s2/currently"):
         state = state_of({"current": drawn(elsewhere), "candidate": candidate})
-        assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=3), elsewhere
-    for own in ("e1/s2/current/d2", "e1/s2/current"):
+        state = evolve(state, started=run.started)
+        assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=3, items=("v2",)), elsewhere
+    for own in ("e1/s2/current/repeat-2", "e1/s2/current"):
         state = state_of({"current": drawn(own), "candidate": candidate})
-        assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=0), own
+        state = evolve(state, started=run.started)
+        assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=0, items=("v2",)), own
 
 
 def test_the_current_text_is_drawn_first_where_the_candidate_may_end_early(run_of: RunOf) -> None:
@@ -189,18 +191,18 @@ def test_a_bound_is_not_asked_while_the_current_text_has_to_be_drawn(run_of: Run
 
 def test_a_second_draw_is_run_in_waves_too(run_of: RunOf) -> None:
     """Of its own place, after that of the current text."""
-    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=confirm", *WAVES)
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=paired", "evaluation.gate_repeats=4", *WAVES)
     current = measured("0101", place="e1/s1/gate")
     state = state_of({"current": current, "candidate": measured("0111", place="e1/s2/gate")})
-    assert {place for place, *_ in units(draw_task(state, run, CONTEST))} == {"e1/s2/current/d2"}
-    again = evolve(current, drawn=(*current.drawn, evolve(current.drawn[0], place="e1/s2/current/d2")))
+    assert {place for place, *_ in units(draw_task(state, run, CONTEST))} == {"e1/s2/current/repeat-2"}
+    again = evolve(current, drawn=(*current.drawn, evolve(measured("1111").drawn[0], place="e1/s2/current/repeat-2")))
     both = state_of({"current": again, "candidate": measured("0111", place="e1/s2/gate")})
     task = draw_task(both, run, CONTEST)
-    assert units(task) == [("e1/s2/gate/d2", item, CANDIDATE.hash, seeds(run, 2)) for item in ("v0", "v2")]
-    lost = here(both, {"v0": "0", "v2": "0"}, "e1/s2/gate/d2")
+    assert units(task) == [("e1/s2/gate/repeat-2", item, CANDIDATE.hash, seeds(run, 2)) for item in ("v0", "v2")]
+    lost = here(both, {"v0": "0", "v2": "0"}, "e1/s2/gate/repeat-2")
     task = draw_task(lost, run, CONTEST)
     assert isinstance(task, AddUp)
-    assert (task.evaluation.place, task.evaluation.draw, task.evaluation.stopped) == ("e1/s2/gate/d2", 2, True)
+    assert (task.evaluation.place, task.evaluation.repeat, task.evaluation.stopped) == ("e1/s2/gate/repeat-2", 2, True)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict(run_of: RunOf) -
 
 def test_a_target_never_varies_when_enough_came_out_the_same_twice(run_of: RunOf) -> None:
     """One result that did not is enough to the contrary."""
-    run = run_of("evaluation.gate_rule=lasting")
+    run = run_of("evaluation.gate_rule=retest")
     state = state_of({})
     state = evolve(state, started=run.started, repeated=ENOUGH_REPEATS)
     assert known_of(state, run).steady
@@ -267,11 +269,13 @@ def test_a_target_never_varies_when_enough_came_out_the_same_twice(run_of: RunOf
 
 def test_a_draw_of_what_turned_is_of_these_items_alone(run_of: RunOf) -> None:
     """Of both texts; what is not drawn again counts as it did in the text's own first draw."""
-    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=lasting", "evaluation.gate_draws=3", *WAVES)
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=retest", "evaluation.gate_repeats=3", *WAVES)
     state = state_of({"current": measured("0011"), "candidate": measured("1110", place="e1/s2/gate")})
     state = evolve(state, started=run.started)
     assert judged(state, run, CONTEST) == MoreDraws(candidate=2, current=2, items=("v0", "v1", "v3"))
-    expected = [(place, item) for place in ("e1/s2/gate/d2", "e1/s2/current/d2") for item in ("v0", "v1", "v3")]
+    expected = [
+        (place, item) for place in ("e1/s2/gate/repeat-2", "e1/s2/current/repeat-2") for item in ("v0", "v1", "v3")
+    ]
     assert [(place, item) for place, item, _, _ in units(draw_task(state, run, CONTEST))] == expected
     done = {place: rows(dict.fromkeys(("v0", "v1", "v3"), "1"), place) for place, _ in expected}
     task = draw_task(evolve(state, rollouts=done), run, CONTEST)
@@ -281,13 +285,13 @@ def test_a_draw_of_what_turned_is_of_these_items_alone(run_of: RunOf) -> None:
 
 def test_what_the_first_draw_could_not_measure_is_no_part_of_a_further_one(run_of: RunOf) -> None:
     """There is nothing to carry for it, nor has it turned."""
-    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=lasting", "evaluation.gate_draws=3", *WAVES)
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=retest", "evaluation.gate_repeats=3", *WAVES)
     state = state_of({"current": measured("0011"), "candidate": measured("11-0", place="e1/s2/gate", unmeasured=1)})
     state = evolve(state, started=run.started)
-    wanted = [("e1/s2/gate/d2", item) for item in ("v0", "v1", "v3")]
+    wanted = [("e1/s2/gate/repeat-2", item) for item in ("v0", "v1", "v3")]
     drawn = draw_task(state, run, CONTEST)
     assert [(place, item) for place, item, _, _ in units(drawn)][:3] == wanted
-    done = {f"e1/s2/{at}/d2": rows(dict.fromkeys(("v0", "v1", "v3"), "1"), at) for at in ("gate", "current")}
+    done = {f"e1/s2/{at}/repeat-2": rows(dict.fromkeys(("v0", "v1", "v3"), "1"), at) for at in ("gate", "current")}
     task = draw_task(evolve(state, rollouts=done), run, CONTEST)
     assert isinstance(task, AddUp)
     assert (task.evaluation.items, task.evaluation.carried) == (("v0", "v1", "v3"), ())
@@ -295,7 +299,7 @@ def test_what_the_first_draw_could_not_measure_is_no_part_of_a_further_one(run_o
 
 def test_a_draw_of_what_turned_is_none_by_a_rule_that_draws_all(run_of: RunOf) -> None:
     """What was not drawn again would count twice."""
-    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=confirm")
+    run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=paired", "evaluation.gate_repeats=4")
     known = measured("0011", "0011", place="e1/s2/current")
     known = evolve(known, drawn=(known.drawn[0], evolve(known.drawn[1], in_part=True)))
     state = state_of({"current": known, "candidate": measured("1111", place="e1/s2/gate")})

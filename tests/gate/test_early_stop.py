@@ -11,19 +11,17 @@ from skillopt_es.events.values import Measured
 from skillopt_es.gate.comparing import MoreDraws, Ruling, Side
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw, Worth
-from skillopt_es.gate.rules import Rule, judge
+from skillopt_es.gate.rules import NotWorse, NotWorseRetest, Paired, Retest, Rule, Strict
 
 RULES = (
-    Rule(),
-    Rule(no_regression=1, min_items=2),
-    Rule(name="confirm", draws=2),
-    Rule(name="confirm", draws=3, no_regression=2),
-    Rule(name="paired", draws=2, standard_errors=1.0),
-    Rule(name="paired", draws=3, standard_errors=0.5, min_items=3),
-    Rule(name="lasting", draws=3),
-    Rule(name="lasting", draws=2, no_regression=1),
-    Rule(name="no_lasting_loss", draws=3),
-    Rule(name="no_loss"),
+    Strict(),
+    Strict(no_regression=1, min_items=2),
+    Paired(repeats=2, standard_errors=1.0),
+    Paired(repeats=3, standard_errors=0.5, min_items=3),
+    Retest(repeats=3),
+    Retest(repeats=2, no_regression=1),
+    NotWorseRetest(repeats=3),
+    NotWorse(),
 )
 METRICS: dict[str, Worth] = {
     "hard": lambda hard, soft: hard,
@@ -62,7 +60,7 @@ class Case:
         self.known = chance.randint(1, 3)
         self.theirs = [table(chance, self.items, level, kind, failing) for _ in range(7)]
         self.ours = [table(chance, self.items, better, kind, failing) for _ in range(4)]
-        if self.rule.kind.lasts:  # further draws are of what was measured in the first ones
+        if self.rule.retests:  # further draws are of what was measured in the first ones
             self.theirs, self.ours = ([_within(each, draws[0]) for each in draws] for draws in (self.theirs, self.ours))
         self.bonus = chance.choice((0.0, 0.0, 0.05, -0.05, 1 / 3, -1 / 3))
 
@@ -80,7 +78,7 @@ class Case:
         return found
 
     def judged(self, current: int, candidate: int) -> Ruling | MoreDraws:
-        return judge(self.rule, *self.sides(current, candidate), METRICS[self.metric])
+        return self.rule.judge(*self.sides(current, candidate), METRICS[self.metric])
 
     def in_waves(self, size: int) -> tuple[Ruling, int]:
         """The ruling when draws end early, and how many items were not run."""
@@ -91,7 +89,7 @@ class Case:
                 candidate = found.candidate or candidate
                 continue
             left, right = self.sides(current, candidate)
-            order = run_order(self.items, self.rule.kind.opposed(left, right)[0], worth)
+            order = run_order(self.items, self.rule.opposed(left, right)[0], worth)
             drawn, done = self.ours[candidate], set[str]()
             while (wave := next_wave(order, done, size))[0]:
                 begun = Begun(
@@ -145,22 +143,22 @@ def test_what_the_current_skill_failed_is_run_first() -> None:
 
 def test_against_a_perfect_skill_nothing_is_run() -> None:
     current = Side(draws=({"a": Measured(1, 1), "b": Measured(1, 1)},), known=1)
-    assert cannot_win(Rule(), current, Side(), Begun(measured={}), ("a", "b"), METRICS["hard"])
+    assert cannot_win(Strict(), current, Side(), Begun(measured={}), ("a", "b"), METRICS["hard"])
 
 
 def test_a_tie_ends_an_evaluation_of_whole_points() -> None:
     current = Side(draws=({"a": Measured(0, 0), "b": Measured(1, 1)},), known=1)
     begun = Begun(measured={"a": Measured(0, 0)})
-    assert cannot_win(Rule(), current, Side(), begun, ("a", "b"), METRICS["hard"])
+    assert cannot_win(Strict(), current, Side(), begun, ("a", "b"), METRICS["hard"])
     begun = Begun(measured={"a": Measured(1, 1)})
-    assert not cannot_win(Rule(), current, Side(), begun, ("a", "b"), METRICS["hard"])
+    assert not cannot_win(Strict(), current, Side(), begun, ("a", "b"), METRICS["hard"])
 
 
 def test_an_item_that_may_still_fail_does_not_count_against_the_candidate() -> None:
     current = Side(draws=({"a": Measured(0, 0), "b": Measured(1, 1)},), known=1)
     lower = Side(bonus=-0.4)
     begun = Begun(measured={"a": Measured(1, 1)})
-    assert not cannot_win(Rule(), current, lower, begun, ("a", "b"), METRICS["hard"])
+    assert not cannot_win(Strict(), current, lower, begun, ("a", "b"), METRICS["hard"])
 
 
 @pytest.mark.parametrize(
@@ -176,7 +174,7 @@ def test_a_wave_that_was_begun_is_run_to_its_end(done: set[str], expected: tuple
     assert next_wave(("a", "b", "c"), done, 2) == expected
 
 
-STRICT, CONFIRM, PAIRED = Rule(), Rule(name="confirm", draws=2), Rule(name="paired", draws=3, standard_errors=0.5)
+STRICT, PAIRED = Strict(), Paired(repeats=3, standard_errors=0.5)
 HARD, SOFT = METRICS["hard"], METRICS["soft"]
 
 
@@ -208,11 +206,8 @@ def test_each_rule_sets_its_next_draw_against_its_own() -> None:
     """`paired` all draws so far with as many of the current skill, the others one draw with one."""
     one, two, three, four = map(drawn, ("1", "2", "3", "4"))
     current = Side(draws=(one, two, three), known=1)
-    assert PAIRED.kind.opposed(current, Side(draws=(four,))) == ((one, two), (four,))
-    assert STRICT.kind.opposed(current, Side(draws=())) == ((one,), ())
-    assert CONFIRM.kind.opposed(current, Side(draws=())) == ((one,), ())
-    assert CONFIRM.kind.opposed(current, Side(draws=(four,))) == ((two,), ())
-    assert CONFIRM.kind.opposed(current, Side(draws=(four, four))) == ((three,), ())
+    assert PAIRED.opposed(current, Side(draws=(four,))) == ((one, two), (four,))
+    assert STRICT.opposed(current, Side(draws=())) == ((one,), ())
 
 
 @pytest.mark.parametrize(
@@ -265,7 +260,7 @@ def test_a_candidate_without_an_item_to_compare_it_on_has_not_lost_early_by_stri
 def test_a_tie_that_is_won_by_a_rounding_is_run_to_its_end() -> None:
     """The verdict is that of the whole evaluation, to the last bit of its sums."""
     items, current, candidate = ("v0", "v1", "v2"), Side(draws=(drawn("321"),)), drawn("123")
-    whole_ruling = judge(STRICT, current, Side(draws=(candidate,)), SOFT)
+    whole_ruling = STRICT.judge(current, Side(draws=(candidate,)), SOFT)
     assert isinstance(whole_ruling, Ruling)
     assert whole_ruling.verdict == "accept"
     assert not cannot_win(STRICT, current, Side(), Begun(measured=candidate), items, SOFT)
@@ -282,11 +277,3 @@ def test_what_is_told_of_a_candidate_that_lost_is_the_most_it_could_have_come_to
     assert found.comparison.candidate.hard == pytest.approx((0.2 + 1 + 1) / 3)
     assert (found.comparison.candidate.measured, found.comparison.items) == (1, ("v0",))
     assert (found.comparison.error, found.comparison.lost) == (None, ("v0",))
-
-
-def test_a_confirmation_that_was_lost_early_tells_the_draws_of_its_rounds() -> None:
-    """The first and the one that was lost, whatever else was drawn of the current skill."""
-    current = Side(draws=(whole("0"), whole("1"), whole("1")), known=1)
-    found = lost_early(CONFIRM, current, Side(draws=(whole("1"),)), Begun(measured=whole("0")), ("v0",), HARD)
-    assert (found.verdict, found.reason, found.exact) == ("indecisive", "not_confirmed", False)
-    assert (found.comparison.candidate_draws, found.comparison.current_draws) == (2, 2)

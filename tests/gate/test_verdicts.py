@@ -44,7 +44,7 @@ def test_without_a_gate_every_candidate_is_taken(run_of: RunOf) -> None:
     assert (alone.action, alone.compared, alone.won, alone.lost) == ("force_accept", 4, (), ())
     assert (alone.candidate_score, alone.candidate_value) == (ours.score, 0.75)
     assert (alone.current_score, alone.current_value) == (None, None)
-    assert (alone.rule, alone.reason, alone.draws, alone.current_draws) == ("strict", "", 1, 1)
+    assert (alone.rule, alone.reason, alone.repeats, alone.current_repeats) == ("strict", "", 1, 1)
     assert (alone.error, alone.exact) == (None, True)
 
 
@@ -129,8 +129,8 @@ def test_where_the_rule_would_have_to_draw_the_best_text_again_its_mean_decides(
         "candidate": measured("1110", "1110", place="e1/s1/gate"),
         "best": measured(best),
     }
-    found = weighed(state_of(known), run_of("evaluation.gate_rule=confirm"))
-    assert (found.action, found.reason, found.draws, found.current_draws) == (action, "confirmed", 2, 2)
+    found = weighed(state_of(known), run_of("evaluation.gate_rule=paired"))
+    assert (found.action, found.reason, found.repeats, found.current_repeats) == (action, "beyond_noise", 2, 2)
 
 
 def test_a_text_is_not_better_than_itself(run_of: RunOf) -> None:
@@ -153,7 +153,7 @@ def test_one_draw_against_one_states_the_scores_as_they_were_taken(run_of: RunOf
 def test_a_rule_of_several_draws_states_the_scores_that_it_compared(run_of: RunOf) -> None:
     """Not those of the first evaluations, with what failed there."""
     known = {"current": measured("1000", unmeasured=1), "candidate": measured("0000", unmeasured=2)}
-    found = weighed(state_of(known), run_of("evaluation.gate_rule=confirm"))
+    found = weighed(state_of(known), run_of("evaluation.gate_rule=paired"))
     assert found.candidate_score == Score(hard=0.0, soft=0.0, measured=4)
     assert found.current_score == Score(hard=0.25, soft=0.25, measured=4)
 
@@ -181,7 +181,7 @@ def test_a_candidate_that_was_not_run_to_its_end_is_known_from_where_it_was_begu
         ((), "1110", "accept_new_best", ""),
         (("evaluation.no_regression=0",), "0111", "reject", "items_lost"),
         (("evaluation.min_items=5",), "1110", "indecisive", "few_items"),
-        (("evaluation.gate_rule=confirm",), "0000", "reject", "not_better"),
+        (("evaluation.gate_rule=paired",), "0000", "reject", "not_better"),
     ],
 )
 def test_the_reason_is_stated_where_the_scores_do_not_say_it(
@@ -224,15 +224,15 @@ def test_candidate_and_current_are_compared_on_the_same_items() -> None:
 
 def test_one_draw_is_all_that_strict_makes(run_of: RunOf) -> None:
     """Whatever number of draws the config has for other rules."""
-    assert rule_of(run_of("evaluation.gate_draws=3").config).draws == 1
-    assert rule_of(run_of("evaluation.gate_draws=3", "evaluation.gate_rule=confirm").config).draws == 3
+    assert rule_of(run_of("evaluation.gate_repeats=3").config).repeats == 1
+    assert rule_of(run_of("evaluation.gate_repeats=3", "evaluation.gate_rule=paired").config).repeats == 3
 
 
 def test_a_rule_is_refused_that_the_items_in_use_cannot_carry(run_of: RunOf) -> None:
     """Those that a gate uses, of those that there are."""
     assert "there are 4 validation items" in str(too_little(run_of("evaluation.min_items=5").config, 4))
     assert too_little(run_of("evaluation.min_items=5").config, 5) is None
-    six = run_of("evaluation.gate_rule=paired", "evaluation.gate_draws=3", "evaluation.sel_env_num=6").config
+    six = run_of("evaluation.gate_rule=paired", "evaluation.gate_repeats=3", "evaluation.sel_env_num=6").config
     assert "from 3 validation items" in str(too_little(six, 3))
     assert too_little(six, 10) is None
 

@@ -46,9 +46,10 @@ WORLDS: Mapping[str, World] = {
     world.name: world
     for world in (
         World("plain", SHORT),
-        World("safe", (*SHORT, "evaluation.gate_rule=paired", "evaluation.gate_draws=2", "evaluation.early_stop=exact",
-                       "evaluation.fresh_score=true", "optimizer.slow_update_gate_with_selection=true")),
-        World("confirm", (*SHORT, "evaluation.gate_rule=confirm", "evaluation.early_stop=exact")),
+        World("safe", (*SHORT, "evaluation.gate_rule=paired", "evaluation.gate_repeats=2",
+                       "evaluation.early_stop=exact", "evaluation.fresh_score=true",
+                       "optimizer.slow_update_gate_with_selection=true")),
+        World("retest", (*SHORT, "evaluation.gate_rule=retest", "evaluation.early_stop=exact")),
         World("ahead", (*SHORT, "train.speculate=true", "train.reuse=identical", "model.temperature=0")),
         World("rewrite", (*SHORT, "optimizer.skill_update_mode=rewrite_from_suggestions",
                           "optimizer.use_skill_aware_reflection=true", "optimizer.use_slow_update=false")),

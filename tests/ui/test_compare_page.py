@@ -77,6 +77,6 @@ def test_another_rule_is_asked_and_what_was_refused_is_listed(asking: Asking) ->
     assert "Ask this rule" in asking.get("/run/demo/refused").text
     told = asking.get("/run/demo/refused?use_gate=false").text
     assert "verdicts would change" in told
-    wrong = asking.get("/run/demo/refused?gate_draws=zero").text
-    assert "gate_draws" in wrong
+    wrong = asking.get("/run/demo/refused?gate_repeats=zero").text
+    assert "gate_repeats" in wrong
     assert "not taken, the last first" in wrong

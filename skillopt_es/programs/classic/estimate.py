@@ -23,8 +23,8 @@ _KINDS: Mapping[str, str] = {
     SLOW.standing: "slow_gate",
     "gate": "gate",
     "current": "gate",
-    "told": "told",
-    SLOW.told: "told",
+    "reported": "reported",
+    SLOW.reported: "reported",
 }
 
 
@@ -61,7 +61,7 @@ class _Plan:
         self.later = max(0, epochs - 1)
         self.val = len(run.selection_items)
         self.fresh = run.config.evaluation.fresh_score
-        self.draws = 2 * (rule_of(run.config).draws - 1)  # the most that a verdict wants beyond the first ones
+        self.draws = 2 * (rule_of(run.config).repeats - 1)  # the most that a verdict wants beyond the first ones
         self.batches = self._batches()
         self.turns = most_turns(run)
 
@@ -135,7 +135,7 @@ class _Plan:
 
     def _told(self) -> Part:
         """What is drawn of a text that was taken and decides nothing."""
-        return self._rollouts("told", self.val * self.steps, 0, self.val * (self.steps + self.later) * self.fresh)
+        return self._rollouts("reported", self.val * self.steps, 0, self.val * (self.steps + self.later) * self.fresh)
 
     def _epoch_ends(self) -> list[Part]:
         optimizer, train = self.run.config.optimizer, len(self.run.started.splits.train)

@@ -109,7 +109,7 @@ _SCORING = {
     "gate": "scoring the candidate",
     "current": "scoring the current skill again",
     "standing": "scoring the current skill again",
-    "told": "scoring the new skill once more (for reporting)",
+    "reported": "scoring the new skill once more (for reporting)",
     "val": "scoring the final skill on validation",
     "best": "scoring the best skill again",
 }
@@ -126,7 +126,7 @@ _TRYING: Mapping[Purpose, str] = {
 def trying(unit: Unit) -> str:
     """What rollouts are for; a further draw says that it is one."""
     words = _TRYING.get(unit.purpose) or _SCORING.get(unit.place.name, "scoring")
-    return f"{words}, draw {unit.place.draw}" if unit.place.draw > 1 else words
+    return f"{words}, repeat {unit.place.repeat}" if unit.place.repeat > 1 else words
 
 
 def place(event: Event, state: ClassicState) -> Place | None:

@@ -206,7 +206,7 @@ def next_draw(state: AnyState, journal: Journal, evaluation: Evaluation) -> Eval
     """A draw of its own: the newest one as long as it has no score, else one that nobody has begun."""
     first = evaluation.place
     names = [*state.rollouts, *(row.call.slot for row in journal.read())]
-    newest = max((Place(name).draw for name in names if first.holds(name)), default=1)
+    newest = max((Place(name).repeat for name in names if first.holds(name)), default=1)
     if any(place in state.scored for place in passes(state, first.drawn(newest))):
         newest += 1
     return evolve(evaluation, place=first.drawn(newest))

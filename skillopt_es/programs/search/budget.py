@@ -7,7 +7,7 @@ from math import ceil
 from skillopt_es.engine.programs import most_calls
 from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import FINAL_TEST
-from skillopt_es.events.values import DRAWS_ONCE, LASTING
+from skillopt_es.events.values import DRAWS_ONCE, RETESTS
 from skillopt_es.programs.search.state import SearchState
 
 _SHARE_OF_TESTS = 3
@@ -19,14 +19,14 @@ LEAST = 2
 def gate_items(run: RunData) -> int:
     """How many results the verdict over one candidate needs at least; what turned is drawn again from what is left."""
     evaluation, items = run.config.evaluation, len(run.selection_items)
-    draws = 1 if evaluation.gate_rule in (DRAWS_ONCE | LASTING) else 2 * evaluation.gate_draws - 1
+    draws = 1 if evaluation.gate_rule in (DRAWS_ONCE | RETESTS) else 2 * evaluation.gate_repeats - 1
     return items * (draws + evaluation.fresh_score)
 
 
 def gate_questions(run: RunData) -> int:
     """How many questions to a judge that verdict needs, where it compares answers: in both orders."""
     evaluation, items = run.config.evaluation, len(run.selection_items)
-    rounds = 1 if evaluation.gate_rule in (DRAWS_ONCE | LASTING) else evaluation.gate_draws
+    rounds = 1 if evaluation.gate_rule in (DRAWS_ONCE | RETESTS) else evaluation.gate_repeats
     return 2 * items * rounds if evaluation.compare_answers else 0
 
 

@@ -51,7 +51,7 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
             items=items,
             skill=_text_at(state, run, Place(tries.place)),
             seed=draw_seed(run.config.train.seed, tries.draw),
-            draw=tries.draw,
+            repeat=tries.draw,
             near=True,
             by_item=True,
         )

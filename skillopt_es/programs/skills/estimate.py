@@ -13,7 +13,7 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     """The parts of so many steps; an attempt asks once and may open skills before it answers."""
     config, evaluation = run.config, run.config.evaluation
     validation, tests, items = len(run.selection_items), len(run.test_items), len(run.started.splits.train)
-    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
+    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_repeats - 1
     triggers = 3 * config.skills.triggers if evaluation.use_gate else 0
     counts = (
         ("baseline", validation, validation, validation),

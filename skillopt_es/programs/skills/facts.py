@@ -91,9 +91,9 @@ def scored(state: SkillsState, event: SkillScored) -> SkillsState:
 def _viewed(state: SkillsState, event: SkillScored) -> SkillsState:
     """What the validation items opened in a first draw; of those that were carried, what they opened before."""
     program, known = state.program, state.program.views
-    if event.purpose != "selection" or event.draw != 1 or event.skill in known:
+    if event.purpose != "selection" or event.repeat != 1 or event.skill in known:
         return state
-    begun = state.partial.get((event.skill, event.draw))
+    begun = state.partial.get((event.skill, event.repeat))
     rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
     before = known.get(event.carried_from, {})
     keys = {item: before[item] for item in event.carried}

@@ -110,7 +110,7 @@ def _mixed(state: SkillsState, run: RunData) -> GateVerdict | None:
 
 
 def _takes_ties(state: SkillsState, run: RunData) -> bool:
-    return rule_of(program_at(state).gated_by(state, run).config).kind.takes_ties
+    return rule_of(program_at(state).gated_by(state, run).config).takes_ties
 
 
 def _in_order(state: SkillsState) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def parts_drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
 def most_of_a_gate(state: SkillsState, run: RunData) -> int:
     """How many results one gate takes at most, its trigger set among them."""
     rule = program_at(state).gated_by(state, run).config.evaluation
-    draws = 1 if rule.gate_rule in DRAWS_ONCE else 2 * rule.gate_draws - 1
+    draws = 1 if rule.gate_rule in DRAWS_ONCE else 2 * rule.gate_repeats - 1
     return draws * len(run.selection_items) + 3 * run.config.skills.triggers
 
 

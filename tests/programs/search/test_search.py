@@ -134,7 +134,7 @@ def test_what_earned_nothing_is_dropped_before_the_gate(tmp_path: Path) -> None:
     assert len(first.chosen) < len(first.pool)
     assert "fixed nothing" in first.reasoning
     gated = of_type(run, CandidateGated)
-    assert {event.verdict.rule for event in gated} == {"no_lasting_loss"}
+    assert {event.verdict.rule for event in gated} == {"not_worse_retest"}
     assert all(event.verdict.taken for event in gated)
 
 
@@ -388,7 +388,7 @@ def test_a_result_that_was_retracted_at_one_place_leaves_what_is_known_from_anot
     run = searched(tmp_path, **{"budget.max_calls": 90})
     state = fold([recorded.event for recorded in run.events()])
     item, place = next(iter(state.program.at.items()))
-    elsewhere = EvidenceRetracted(items=(item,), reason="wrong", by="me", place=f"{place}/d9")
+    elsewhere = EvidenceRetracted(items=(item,), reason="wrong", by="me", place=f"{place}/repeat-9")
     assert retracted(state, elsewhere).program.known == state.program.known
     here = retracted(state, EvidenceRetracted(items=(item,), reason="wrong", by="me", place=place)).program
     assert not {item} & {*here.known, *here.under, *here.at}

@@ -243,13 +243,13 @@ def test_a_question_is_bounded_and_has_all_that_it_needs(tmp_path: Path) -> None
 
 
 def test_a_tie_is_decided_by_the_rule_that_is_configured(tmp_path: Path) -> None:
-    """`strict` refuses it, `no_loss` takes it; the best changes only for a higher score, at the end of the run, too."""
+    """`strict` refuses it, `not_worse` takes it; the best changes only for a higher score, at the end too."""
 
     def polite(request: so.ChatRequest) -> str:
         return json.dumps({"edits": [{"op": "append", "skill": "apple-tasks", "content": "Be kind."}], "changes": []})
 
     taken = {}
-    for rule in ("strict", "no_loss"):
+    for rule in ("strict", "not_worse"):
         settings = {"evaluation.gate_rule": rule, "train.num_epochs": 1}
         run = trained(tmp_path / rule, optimizer=polite, skills=TREES, kinds=("apple",), **settings)
         verdict = of_type(run, CandidateGated)[0].verdict
@@ -258,7 +258,7 @@ def test_a_tie_is_decided_by_the_rule_that_is_configured(tmp_path: Path) -> None
         assert "Be kind." not in run.skill("best").files["apple-tasks/SKILL.md"]
         assert not verdict.new_best
         assert verdict.action == ("accept" if taken[rule] else "reject")
-    assert taken == {"strict": False, "no_loss": True}
+    assert taken == {"strict": False, "not_worse": True}
 
 
 def test_what_changes_nothing_is_not_validated(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_skills_are_merged_and_renamed_and_a_line_is_known_as_its_first_makers(t
     assert makers["RULE birch hcrib"].kind == makers["RULE apple elppa"].kind == "initial"
     assert (makers["A new line."].kind, makers["A new line."].step) == ("edit", 3)
     assert makers["name: wood-tasks"].step == 6
-    assert {event.verdict.rule for event in of_type(run, CandidateGated)} == {"no_loss"}
+    assert {event.verdict.rule for event in of_type(run, CandidateGated)} == {"not_worse"}
 
 
 def test_a_useless_skill_goes_when_it_is_asked_for_twice_and_can_come_back(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class _Look:
         )
 
 
-def lasting(
+def retested(
     draws: int, current: Side, candidate: Side, worth: Worth, known: Known, *, ties: bool
 ) -> Ruling | MoreDraws:
     """
@@ -85,16 +85,16 @@ def lasting(
     if ties:
         return Ruling(verdict="reject", reason="worse", comparison=last.seen, again=again)
     if not enough:
-        return Ruling(verdict="indecisive", reason="not_lasting", comparison=last.seen, again=again)
-    return Ruling(verdict="accept", reason="lasting" if rounds else "better", comparison=last.seen, again=again)
+        return Ruling(verdict="indecisive", reason="gain_not_held", comparison=last.seen, again=again)
+    return Ruling(verdict="accept", reason="gain_held" if rounds else "better", comparison=last.seen, again=again)
 
 
 # What ends a comparison after the first draw, or after a further one: a lead that is gone; with ties, a loss that is.
 _AT_ONCE: Mapping[tuple[bool, bool], tuple[Verdict, Reason]] = {
     (False, False): ("reject", "not_better"),
-    (False, True): ("indecisive", "not_lasting"),
+    (False, True): ("indecisive", "gain_not_held"),
     (True, False): ("accept", "not_worse"),
-    (True, True): ("accept", "loss_not_lasting"),
+    (True, True): ("accept", "loss_not_held"),
 }
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from skillopt_es.events.values import Measured
 from skillopt_es.gate.comparing import Known, MoreDraws, Ruling, Side
-from skillopt_es.gate.lasting import lasting, standing
 from skillopt_es.gate.noise import Draw
+from skillopt_es.gate.retest import retested, standing
 
 STEADY = Known(steady=True)
 
@@ -26,11 +26,11 @@ def side(*results: str, known: int = 0) -> Side:
 
 
 def win(current: Side, candidate: Side, known: Known = Known(), draws: int = 3) -> Ruling | MoreDraws:  # noqa: B008
-    return lasting(draws, current, candidate, hard, known, ties=False)
+    return retested(draws, current, candidate, hard, known, ties=False)
 
 
 def loss(current: Side, candidate: Side, known: Known = Known(), draws: int = 3) -> Ruling | MoreDraws:  # noqa: B008
-    return lasting(draws, current, candidate, hard, known, ties=True)
+    return retested(draws, current, candidate, hard, known, ties=True)
 
 
 def said(found: Ruling | MoreDraws) -> tuple[str, str]:
@@ -50,7 +50,7 @@ def test_what_turned_is_drawn_again_under_both_texts() -> None:
     current, candidate = side("0001", known=1), side("1100")
     assert win(current, candidate) == MoreDraws(candidate=2, current=2, items=("v0", "v1", "v3"))
     current, candidate = side("0001", "0001", known=1), side("1100", "1000")
-    assert said(win(current, candidate)) == ("indecisive", "not_lasting")
+    assert said(win(current, candidate)) == ("indecisive", "gain_not_held")
     current, candidate = side("00011", "00001", known=1), side("11100", "11100")
     assert win(current, candidate) == MoreDraws(candidate=3, current=3, items=("v0", "v1", "v2", "v4"))
 
@@ -64,15 +64,15 @@ def test_a_round_that_one_text_has_begun_is_ended_by_the_other() -> None:
 def test_a_win_has_to_be_there_after_each_draw() -> None:
     """What it is ahead by is what stands."""
     assert said(win(side("01", known=1), side("01"))) == ("reject", "not_better")
-    assert said(win(side("000", "000", "000", known=1), side("110", "110", "010"))) == ("accept", "lasting")
-    assert said(win(side("001", "001", "001", known=1), side("110", "110", "100"))) == ("indecisive", "not_lasting")
+    assert said(win(side("000", "000", "000", known=1), side("110", "110", "010"))) == ("accept", "gain_held")
+    assert said(win(side("001", "001", "001", known=1), side("110", "110", "100"))) == ("indecisive", "gain_not_held")
 
 
 def test_a_loss_has_to_be_there_after_each_draw() -> None:
     """A tie is taken at once."""
     assert said(loss(side("01", known=1), side("10"))) == ("accept", "not_worse")
     assert loss(side("11", known=1), side("01")) == MoreDraws(candidate=2, current=2, items=("v0",))
-    assert said(loss(side("11", "01", known=1), side("01", "01"))) == ("accept", "loss_not_lasting")
+    assert said(loss(side("11", "01", known=1), side("01", "01"))) == ("accept", "loss_not_held")
     assert said(loss(side("11", "11", "11", known=1), side("01", "01", "01"))) == ("reject", "worse")
 
 
@@ -93,7 +93,7 @@ def test_where_nothing_ever_varied_one_draw_decides(known: Known) -> None:
 def test_where_nobody_can_pay_for_more_the_candidate_is_not_taken() -> None:
     """Each of the items costs two results."""
     one = Known(spare=1)
-    assert said(win(side("00", known=1), side("10"), one)) == ("indecisive", "not_lasting")
+    assert said(win(side("00", known=1), side("10"), one)) == ("indecisive", "gain_not_held")
     assert said(loss(side("11", known=1), side("10"), one)) == ("reject", "worse")
     assert isinstance(win(side("00", known=1), side("10"), Known(spare=2)), MoreDraws)
 
