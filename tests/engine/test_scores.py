@@ -85,16 +85,17 @@ def test_a_whole_evaluation_is_added_up(scored: Scored) -> None:
             "other": Score(hard=0.0, soft=0.5, measured=1, unmeasured=0),
             "sums": Score(hard=1.0, soft=1.0, measured=1, unmeasured=0),
         },
+        seed=7,
     )
     assert isinstance(found, SkillScored)
     assert list(found.by_type) == ["dates", "other", "sums"]
 
 
 def test_only_what_a_gate_compares_has_a_value(scored: Scored) -> None:
-    """And only a further draw states its seed: the first one's is the run's."""
+    """Each states its seed."""
     train = scored(WHOLE, purpose="train", split="train")
     assert isinstance(train, SkillScored)
-    assert (train.value, train.seed) == (None, None)
+    assert (train.value, train.seed) == (None, 7)
     again = scored(WHOLE, repeat=2)
     assert isinstance(again, SkillScored)
     assert (again.repeat, again.seed, again.value) == (2, 7, 1.0)
