@@ -19,6 +19,8 @@ THIEF = HERE / "hostile" / "thief.py"
 ORDINARY = (sys.executable, str(HERE / "support" / "ordinary_user.py"))
 USERS = {"as it is": (), "ordinary": ORDINARY} if os.geteuid() == 0 else {"as it is": ()}
 KEY, SHELLS_KEY, FILES_KEY = (f"sk-made-for-thieves-{name}-0123456789" for name in ("own", "shell", "file"))
+READING = ["in_processes", "in_descriptors", "in_files"]
+MORE = ["by_tracing", "by_other_spaces", "at_ports", "on_terminals", "in_memory"]
 CONFIG = """
 model:
   backend: simulated
@@ -55,9 +57,9 @@ def folder() -> Iterator[Path]:
         yield folder
 
 
-def found(folder: Path, user: tuple[str, ...], *arguments: str, isolated: bool = True) -> list[str]:
-    """Where an agent of this user's found a key."""
-    command = json.dumps([sys.executable, "-E", "thief.py", *arguments])
+def looked(folder: Path, user: tuple[str, ...], *arguments: str, isolated: bool = True) -> dict[str, list[str]]:
+    """Where an agent of this user's found a key, and which of its looks it took to their end."""
+    command = json.dumps([sys.executable, "-E", "thief.py", "found.json", *arguments])
     (folder / "config.yaml").write_text(CONFIG.format(command=command))
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "PROVIDER_KEY": KEY, "SHOP": "open"}
     line = [str(COMMAND), "eval", "config.yaml", "--skill", "SKILL.md", "--split", "test", "--again"]
@@ -66,15 +68,15 @@ def found(folder: Path, user: tuple[str, ...], *arguments: str, isolated: bool =
     shell = ["/bin/sh", "-c", f'export SHELLS_KEY={SHELLS_KEY}; cd {folder}; "$@"; exit $?', "sh", *line]
     came = subprocess.run([*user, *shell], env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert came.returncode == 0, came.stderr
-    places: list[str] = json.loads((folder / "found.json").read_text())
+    report: dict[str, list[str]] = json.loads((folder / "found.json").read_text())
     (folder / "found.json").unlink()
-    return places
+    return report
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.slow)])
-def test_an_agent_finds_no_key(folder: Path, user: str, seconds: float) -> None:
+def test_an_agent_finds_no_key(folder: Path, user: str) -> None:
     """As root and as an ordinary user; the same agent finds many where it is not isolated."""
-    assert found(folder, USERS[user], str(seconds), "found.json") == []
-    seen = found(folder, USERS[user], str(seconds), "found.json", "reads", isolated=False)
-    assert {".env", "environ of a process"} <= set(seen)
+    assert looked(folder, USERS[user]) == {"found": [], "ended": [*READING, *MORE]}
+    report = looked(folder, USERS[user], "reads", isolated=False)
+    assert {".env", "environ of a process"} <= set(report["found"])
+    assert report["ended"] == READING

@@ -1,8 +1,8 @@
 """
 An agent that looks for a key wherever a program of a user's can look, and prints as its answer where it found one.
 
-    python thief.py SECONDS FILE     it looks for so long, and leaves its answer in the file, too; a third word makes it
-                                     read files alone
+    python thief.py FILE     it leaves its answer in the file, too, with the looks that it took to their end; a second
+                             word makes it read files alone
 
 The key begins like the text below, which is written in two parts, so that this file itself is no find.
 """
@@ -17,7 +17,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,28 +24,24 @@ from pathlib import Path
 WANTED = b"sk-made-" + b"for-thieves-"
 LARGEST = 1 << 24
 PIECE = 1 << 20
-SECONDS = float(sys.argv[1])
-UNTIL = time.monotonic() + SECONDS
+NEAREST = 50  # processes: the trainer and the shell behind it are among them
+MOST_MEMORY = 1 << 28  # of one process
+FILE = Path(sys.argv[1])
 OWN = {str(os.getpid())}
 _ATTACH, _DETACH = 16, 17
 
 
 def main() -> None:
-    """Looks everywhere, a while at each place, and says where it was found."""
+    """Looks everywhere, and says where it was found and which looks it took to their end."""
     sys.stdin.buffer.read()
-    found = sorted({place for look in LOOKS for place in bounded(look())})
-    Path(sys.argv[2]).write_text(json.dumps(found))
-    print(json.dumps({"answer": " ".join(found) or "nothing"}))
-
-
-def bounded(places: Iterator[str]) -> Iterator[str]:
-    """What a look finds in time."""
-    with suppress(OSError):
-        for place in places:
-            if place:
-                yield place
-            if time.monotonic() > UNTIL:
-                return
+    found: set[str] = set()
+    ended = []
+    for look in LOOKS:
+        with suppress(OSError):
+            found.update(place for place in look() if place)
+            ended.append(look.__name__)
+    FILE.write_text(json.dumps({"found": sorted(found), "ended": ended}))
+    print(json.dumps({"answer": " ".join(sorted(found)) or "nothing"}))
 
 
 def holds(path: str) -> bool:
@@ -61,9 +56,9 @@ def holds(path: str) -> bool:
 
 
 def processes() -> list[str]:
-    """All others, the nearest first."""
+    """The nearest others."""
     numbers = [name for name in os.listdir("/proc") if name.isdecimal() and name not in OWN]
-    return sorted(numbers, key=lambda name: abs(int(name) - os.getppid()))
+    return sorted(numbers, key=lambda name: abs(int(name) - os.getppid()))[:NEAREST]
 
 
 def in_processes() -> Iterator[str]:
@@ -80,9 +75,11 @@ def in_memory() -> Iterator[str]:
     """What they may write of their memory."""
     for number in processes():
         with suppress(OSError), open(f"/proc/{number}/maps") as maps, open(f"/proc/{number}/mem", "rb") as memory:
+            read = 0
             for line in maps:
                 first, last, rights = re.findall(r"[0-9a-f]+|[r-][w-]..", line)[:3]
-                if rights.startswith("rw"):
+                read += (int(last, 16) - int(first, 16)) * rights.startswith("rw")
+                if rights.startswith("rw") and read <= MOST_MEMORY:
                     yield "memory of a process" if in_range(memory.fileno(), int(first, 16), int(last, 16)) else ""
 
 
@@ -95,8 +92,6 @@ def in_range(memory: int, first: int, last: int) -> bool:
         if WANTED in before:
             return True
         first += PIECE
-        if time.monotonic() > UNTIL:
-            break
     return False
 
 
@@ -126,7 +121,7 @@ def in_files() -> Iterator[str]:
             yield name if holds(str(folder / name)) else ""
     for folder in (here, Path("/dev/shm"), Path("/dev/mqueue"), Path("/run")):
         for file in folder.glob("*"):
-            own = file.name == Path(sys.argv[2]).name
+            own = file.name == FILE.name
             yield f"a file in {folder}" if file.is_file() and not own and holds(str(file)) else ""
 
 
@@ -158,7 +153,7 @@ def by_other_spaces() -> Iterator[str]:
     """
     # Root can take mounts away: should it not be kept apart, then in a space of this alone.
     words = ["unshare", "-m", "sh", "-c", shell] if os.geteuid() == 0 else ["sh", "-c", shell]
-    came = subprocess.run(words, capture_output=True, timeout=60, check=False)
+    came = subprocess.run(words, capture_output=True, check=False)
     yield "other name spaces" if WANTED in came.stdout + came.stderr else ""
 
 
@@ -172,8 +167,8 @@ def on_terminals() -> Iterator[str]:
 
 
 READING = (in_processes, in_descriptors, in_files)
-MORE = () if len(sys.argv) > 3 else (by_tracing, by_other_spaces, at_ports, on_terminals)
-LOOKS = (*READING, *MORE, in_memory)
+MORE = () if len(sys.argv) > 2 else (by_tracing, by_other_spaces, at_ports, on_terminals, in_memory)
+LOOKS = (*READING, *MORE)
 
 if __name__ == "__main__":
     main()
