@@ -28,7 +28,7 @@ Mark = tuple[object, ...]
 _TICK_NS = 100_000_000
 _MOST = {"whole": 2}  # read of so many runs is kept in memory: all of a long run is large
 _USUAL = 16
-_MOST_SAID = 100  # sentences that no page has asked for yet
+_MOST_SAID = 100  # confirmations that are kept: the latest ones
 
 
 def mark_of(folder: Path) -> Mark:
@@ -71,10 +71,10 @@ class Site:
                 self._said.popitem(last=False)
         return code
 
-    def taken(self, code: str) -> str:
-        """The words that were left under a code, once; empty for any other."""
+    def said(self, code: str) -> str:
+        """The words that were left under a code; empty for any other. They stay: an open page is fetched often."""
         with self._lock:
-            return self._said.pop(code, "")
+            return self._said.get(code, "")
 
     def folders(self) -> list[Path]:
         """All runs, by name."""

@@ -43,8 +43,10 @@ def test_an_order_waits_in_the_inbox_with_who_and_why(there: Asking) -> None:
     assert answer.status_code == 303
     said = there.get(answer.headers["location"].partition("#")[0]).text
     assert "hint: left. It is followed when the run goes on" in said
+    # The page asks for itself again at each event, and the answer takes the place of the old parts.
     again = there.get(answer.headers["location"].partition("#")[0]).text
-    assert "hint: left." not in again
+    assert "hint: left." in again
+    assert "hint: left." not in there.get("/run/run").text
     [asked] = Inbox(there.directory / "run").waiting()
     assert (asked.order, asked.text, asked.why, asked.by) == ("hint", "ferns are plants", "seen it", "anna")
 
