@@ -1,9 +1,10 @@
-"""Plain files alone: a pipe, a device or a folder in the place of a file is told, and never waited for."""
+"""Plain files alone: a pipe, a device or a folder in the place of a file is reported, and never waited for."""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from difflib import get_close_matches
 from io import BufferedReader
@@ -80,3 +81,13 @@ def read_plain(path: Path, *, follow: bool = False) -> bytes:
     """All bytes of a plain file; raises as `open_plain` does."""
     with open_plain(path, follow=follow) as file:
         return file.read()
+
+
+def write_plain(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all, in a folder that exists; raises OSError. Several threads may write at once."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

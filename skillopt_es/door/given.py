@@ -12,7 +12,7 @@ from typing import Any, TypedDict, cast
 from attrs import evolve, field, frozen
 
 from skillopt_es.config import TRAINING, RunConfig, config_of, load_config, with_overrides
-from skillopt_es.door.tasks import KeptTasks, Tasks, keep
+from skillopt_es.door.tasks import KeptTasks, Tasks, kept_below
 from skillopt_es.engine.programs import Program, hand_over
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import real_path
@@ -97,7 +97,7 @@ class Given:
 
     @_kept.default
     def _(self) -> KeptTasks | None:
-        return None if self.tasks is None else keep(self.tasks, self.directory)
+        return None if self.tasks is None else kept_below(self.directory, self.tasks)
 
     def __attrs_post_init__(self) -> None:
         for role, model in self.models().items():
@@ -142,7 +142,9 @@ class Given:
         """The config of a new run or an evaluation, which names the file with the tasks that were handed over."""
         if self._kept is None:
             return config
-        return with_overrides(config, settings_texts(self._kept.settings(config.env)), os.environ, asks=asks)
+        found = with_overrides(config, settings_texts(self._kept.settings(config.env)), os.environ, asks=asks)
+        self._kept.write()
+        return found
 
     def world(self) -> World:
         """The real world with these in their places; whoever uses it closes them with the rest."""
@@ -166,9 +168,11 @@ class Given:
                 hint="set env.executor: local; or install it as a package and name it in env.name or env.grader",
             )
         if self.environment is None:
-            # A run that goes on has recorded another place for its tasks; the log has the digests of both.
-            here = config if self._kept is None else evolve(config, env=self._kept.read_by(config.env))
-            return open_environment(here, grader=self.grader)
+            if self._kept is None:
+                return open_environment(config, grader=self.grader)
+            self._kept.write()
+            # A run that is resumed has recorded another place for its tasks; the log has the digests of both.
+            return open_environment(evolve(config, env=self._kept.read_by(config.env)), grader=self.grader)
         if self.grader is not None:
             raise ConfigError("an environment grades for itself", hint="hand over `environment` or `grader`, not both")
         return self.environment

@@ -8,16 +8,16 @@ name them as they name any other data, so every command finds them again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.config import EnvConfig
 from skillopt_es.errors import DataError
 from skillopt_es.events.faults import system_fault
+from skillopt_es.events.plain import write_plain
 from skillopt_es.events.values import Json, digest_of
 
 Task = Mapping[str, Any]
@@ -32,10 +32,16 @@ _DIVIDED = ("split_dir", "file")
 
 @frozen
 class KeptTasks:
-    """Where tasks are kept: a file, or a folder with a file for each split."""
+    """Where tasks are kept: a file, or a folder with a file for each split; `texts` is what each file holds."""
 
     place: Path
     divided: bool
+    texts: Mapping[Path, str] = field(repr=False)
+
+    def write(self) -> None:
+        """Writes the files that are not there yet."""
+        for place, text in self.texts.items():
+            _write(place, text)
 
     def settings(self, env: EnvConfig) -> dict[str, Json]:
         """What a config says of them."""
@@ -50,26 +56,23 @@ class KeptTasks:
         return evolve(env, split_dir=place) if self.divided else evolve(env, data_path=place)
 
 
-def keep(tasks: Tasks, directory: Path) -> KeptTasks:
-    """Writes tasks below a directory unless they are there; raises DataError for what is no list of tasks."""
+def kept_below(directory: Path, tasks: Tasks) -> KeptTasks:
+    """Where tasks are to be kept below a directory; raises DataError for what is no list of tasks. Writes nothing."""
     if isinstance(tasks, Mapping):
-        return _keep_splits(tasks, directory / FOLDER)
+        return _kept_splits(tasks, directory / FOLDER)
     text = _lines(tasks, "tasks")
     place = directory / FOLDER / f"{_named_after(text)}.jsonl"
-    _write(place, text)
-    return KeptTasks(place, divided=False)
+    return KeptTasks(place, divided=False, texts={place: text})
 
 
-def _keep_splits(tasks: Mapping[str, Sequence[Task]], directory: Path) -> KeptTasks:
+def _kept_splits(tasks: Mapping[str, Sequence[Task]], directory: Path) -> KeptTasks:
     unknown = [name for name in tasks if name not in _SPLITS]
     if unknown or not tasks:
         said = f"tasks has a split {unknown[0]!r}" if unknown else "tasks is empty"
         raise DataError(said, hint="pass a list of tasks, or a dict with lists for train, val and test")
     texts = {name: _lines(tasks[name], f"tasks[{name!r}]") for name in _SPLITS if name in tasks}
     place = directory / _named_after(json.dumps(texts))
-    for name, text in texts.items():
-        _write(place / f"{name}.jsonl", text)
-    return KeptTasks(place, divided=True)
+    return KeptTasks(place, divided=True, texts={place / f"{name}.jsonl": text for name, text in texts.items()})
 
 
 def _lines(tasks: Sequence[Task], name: str) -> str:
@@ -103,10 +106,8 @@ def _write(place: Path, text: str) -> None:
     """Writes a file whole or not at all; one that is there has the same content, as its name says."""
     if place.exists():
         return
-    new = place.with_name(f"{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        new.write_bytes(text.encode("utf-8", "surrogatepass"))
-        new.replace(place)
+        write_plain(place, text.encode("utf-8", "surrogatepass"))
     except OSError as error:
         raise system_fault(error, place) from error

@@ -13,7 +13,6 @@ hash that the last of its calls has in the chain.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -25,7 +24,7 @@ from attrs import asdict, astuple, evolve, frozen
 from skillopt_es.events.anchor import ANCHOR_FILE
 from skillopt_es.events.journal import ChargeSum, Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.plain import read_plain
+from skillopt_es.events.plain import read_plain, write_plain
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.strict import MISFITS, strict_converter
 from skillopt_es.events.tail import TAIL_FILE
@@ -36,14 +35,8 @@ from skillopt_es.version import software_version
 def write_kept(path: Path, value: Json) -> None:
     """Puts the file in its place, or leaves it where the folder cannot be written."""
     text = json.dumps(value)
-    # A name of its own, for two commands may write at once.
-    new = path.with_name(f"{path.name}.{os.getpid()}")
     with suppress(OSError):
-        try:
-            new.write_text(f"{text}\n{digest_of(text.encode())}\n", encoding="utf-8")
-            new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
+        write_plain(path, f"{text}\n{digest_of(text.encode())}\n".encode())
 
 
 def read_kept(path: Path) -> Json:

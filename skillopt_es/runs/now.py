@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +22,7 @@ from skillopt_es.engine.programs import most_calls, program_at
 from skillopt_es.engine.tasks import Comparisons, Questions, Rollouts, Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
-from skillopt_es.events.plain import read_plain
+from skillopt_es.events.plain import read_plain, write_plain
 from skillopt_es.events.strict import MISFITS, strict_converter
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.folders import is_written
@@ -191,10 +190,8 @@ class Telling:
         return now.elapsed - self._said.elapsed >= _OLD_SECONDS
 
     def _write(self, text: str) -> None:
-        new = self._path.with_name(f"{NOW_FILE}.{os.getpid()}")
         with suppress(OSError):  # a folder that cannot be written stops the log, not this
-            new.write_text(text, encoding="utf-8")
-            new.replace(self._path)
+            write_plain(self._path, text.encode())
 
 
 def now_of(folder: Path) -> Now | None:

@@ -205,6 +205,17 @@ def test_what_is_no_list_of_tasks_is_refused(tasks: Any, said: str) -> None:
         so.train(CONFIG, tasks=tasks, target=knows, optimizer=teaches)
 
 
+@pytest.mark.parametrize(
+    ("config", "handed"),
+    [(CONFIG, {"target": 3}), (CONFIG, {"grader": "exact"}), ({**CONFIG, "train": {"num_epoch": 1}}, {})],
+)
+def test_a_call_that_is_rejected_keeps_no_tasks(folder: Path, config: dict[str, Any], handed: dict[str, Any]) -> None:
+    """Neither for a wrong argument nor for a wrong config."""
+    with pytest.raises(so.ConfigError):
+        so.train(config, tasks=TASKS, **{"target": knows, "optimizer": teaches, **handed})
+    assert not (folder / "runs").exists()
+
+
 def test_few_validation_tasks_are_a_warning(folder: Path) -> None:
     """A script has no `doctor` that says it."""
     heard: list[str] = []

@@ -14,7 +14,7 @@ from support.event_runs import fill
 from support.ready import PATIENCE
 
 from skillopt_es.events.anchor import Anchor, read_anchor, write_anchor
-from skillopt_es.events.plain import NotPlainError, open_plain, read_plain
+from skillopt_es.events.plain import NotPlainError, open_plain, read_plain, write_plain
 
 
 def test_a_plain_file_is_read_and_nothing_else(tmp_path: Path) -> None:
@@ -87,3 +87,18 @@ def test_a_pipe_or_link_where_a_new_anchor_is_written_is_replaced(tmp_path: Path
     write_anchor(tmp_path, anchor)
     assert read_anchor(tmp_path) == anchor
     assert (tmp_path / "else").read_text(encoding="utf-8") == "mine"
+
+
+def test_two_that_write_one_file_at_once_both_succeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The drafts have different names, also in one process; none is left."""
+    path, replace = tmp_path / "file", Path.replace
+
+    def replace_later(draft: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        write_plain(path, b"the other")
+        return replace(draft, target)
+
+    monkeypatch.setattr(Path, "replace", replace_later)
+    write_plain(path, b"the one")
+    assert read_plain(path) == b"the one"
+    assert list(tmp_path.iterdir()) == [path]
