@@ -119,8 +119,7 @@ def known_of(state: AnyState, run: RunData) -> Known:
 
 def leads(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
-    current, candidate = _graded(state, run, contest)
-    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > 0
+    return _is_above(run, _graded(state, run, contest))
 
 
 def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
@@ -257,7 +256,7 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     accepted = ruling.verdict == "accept"
-    rises = accepted and _is_above(state, run, best)
+    rises = accepted and _rises(state, run, best)
     if best.current.hash == contest.current.hash:  # the best text has just met its rule
         new_best = accepted and (rises or _ties_lead(state, run))
     else:
@@ -346,7 +345,7 @@ def is_better(state: AnyState, run: RunData, contest: Contest) -> bool:
     ruling = judged(state, run, contest)
     if not isinstance(ruling, Ruling):
         return leads(state, run, contest)
-    return ruling.verdict == "accept" and (_is_above(state, run, contest) or _ties_lead(state, run))
+    return ruling.verdict == "accept" and (_rises(state, run, contest) or _ties_lead(state, run))
 
 
 def _ties_lead(state: AnyState, run: RunData) -> bool:
@@ -354,13 +353,19 @@ def _ties_lead(state: AnyState, run: RunData) -> bool:
     return program_at(state).at_gate(state, run).ties_lead
 
 
-def _is_above(state: AnyState, run: RunData, contest: Contest) -> bool:
-    """Whether a candidate that its rule takes is better than the other text, not as good."""
+def _rises(state: AnyState, run: RunData, contest: Contest) -> bool:
+    """Whether a candidate that its rule takes is better than the other text, not as good; else as `is_better` says."""
     if run.config.evaluation.gate_rule not in TAKES_TIES or contest.current.hash not in state.measured:
         return True
-    current, candidate = _sides(state, run, contest)
-    seen = compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth)
-    return seen.gain > ROUNDING
+    if not isinstance(judged(state, run, contest), Ruling):
+        return leads(state, run, contest)
+    return _is_above(run, _sides(state, run, contest))
+
+
+def _is_above(run: RunData, sides: tuple[Side, Side]) -> bool:
+    """Whether the candidate's mean is above the other's by more than sums of floats err."""
+    current, candidate = sides
+    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > ROUNDING
 
 
 def on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:
