@@ -102,14 +102,15 @@ def _arrow_rows(path: Path) -> list[Row]:
 
 def _features(path: Path, metadata: Mapping[bytes, bytes]) -> Mapping[str, Json]:
     """What a dataset says of its columns: in the file itself, or beside it as `save_to_disk` writes it."""
-    texts = [metadata.get(b"huggingface", b"").decode()]
     beside = path.parent / "dataset_info.json"
-    texts.append(text_of(beside) if beside.is_file() else "")
-    for text in filter(None, texts):
+    within = (f"{path}: the metadata under the key `huggingface`", metadata.get(b"huggingface", b""))
+    for read, raw in (within, (f"{beside}", text_of(beside).encode() if beside.is_file() else b"")):
+        if not raw:
+            continue
         try:
-            value = json.loads(text)
-        except ValueError as error:
-            raise DataError(f"{beside}: not JSON: {error}", hint="save the dataset again") from error
+            value = json.loads(raw)
+        except ValueError as error:  # also bytes that are no text
+            raise DataError(f"{read}: not JSON: {error}", hint="save the dataset again") from error
         info = value.get("info", value) if isinstance(value, dict) else {}
         features = info.get("features") if isinstance(info, dict) else None
         if isinstance(features, dict):

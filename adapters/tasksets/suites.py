@@ -271,8 +271,13 @@ def _promptfoo_table(path: Path, mapping: Mapping[str, str]) -> Taken:
     rows = read_table(path)
     columns = [name for name in dict.fromkeys(name for _, row in rows for name in row) if not name.startswith("__")]
     asked = mapping.get("input", columns[0] if columns else "")
+    if not columns:
+        raise DataError(
+            f"{path} has no column for the question of a task, only assertions about the answer",
+            hint="add a column such as `input`",
+        )
     if asked not in columns:
-        raise DataError(f"{path}: there is no such field: {asked or 'input'}", hint=f"there are: {', '.join(columns)}")
+        raise DataError(f"{path}: there is no such field: {asked}", hint=f"there are: {', '.join(columns)}")
     tests: list[tuple[str, Json]] = []
     for where, row in rows:
         marks = [str(row[name]) for name in row if ASSERTED.fullmatch(name) and str(row[name] or "").strip()]

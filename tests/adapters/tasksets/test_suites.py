@@ -347,6 +347,24 @@ def test_a_word_for_a_split_that_says_none_of_ours_is_refused_by_name(tmp_path: 
     assert "held-out" in refused.value.hint
 
 
+def test_broken_metadata_of_a_parquet_file_is_named(tmp_path: Path) -> None:
+    """What was read is the file itself, not one next to it."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for broken in ("{", b"\xff"):
+        table = pa.table({"input": ["a"]}).replace_schema_metadata({"huggingface": broken})
+        pq.write_table(table, tmp_path / "one.parquet")
+        with pytest.raises(DataError, match=r"one\.parquet: the metadata under the key `huggingface`: not JSON"):
+            taken(tmp_path / "one.parquet", "table")
+
+
+def test_a_table_of_assertions_alone_has_no_question(tmp_path: Path) -> None:
+    """The error says which column is missing, not that a field nobody named is."""
+    (tmp_path / "tests.csv").write_text("__expected\ncontains: DEFECT\n")
+    with pytest.raises(DataError, match="no column for the question") as refused:
+        taken(tmp_path / "tests.csv", "promptfoo")
+    assert "`input`" in refused.value.hint
+
+
 def test_a_table_of_promptfoo_is_read_as_its_tests(tmp_path: Path) -> None:
     """With assertions in columns of their own: one is a grader, several are checks; what has no counterpart is left."""
     (tmp_path / "tests.csv").write_text(
