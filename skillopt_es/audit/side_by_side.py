@@ -93,9 +93,11 @@ class Side:
         return wilson_by_family(means, families_of({item: self.types[item] for item in means if item in self.types}))
 
 
-def against_first(sides: Sequence[Side]) -> list[Judged | None]:
+def against_first(sides: Sequence[Side]) -> dict[Path, Judged | None]:
     """
     Each further run's best skill against that of the first run, by the test items of both, corrected for how many are.
+
+    The key is the run's folder; the sides are of different runs.
 
     A first run that leads may have been named first for that, so it stands for all pairs that could have been compared.
     None where no test item was measured under both.
@@ -103,10 +105,10 @@ def against_first(sides: Sequence[Side]) -> list[Judged | None]:
     first, *others = sides
     ours = None if first.test_best is None else first.test_best.hard
     leads = ours is not None and all(each.test_best is None or each.test_best.hard <= ours for each in others)
-    wanted = combinations(range(len(sides)), 2) if leads else ((0, at) for at in range(1, len(sides)))
-    found = {(one, other): _pair(sides[one], sides[other]) for one, other in wanted}
+    wanted = combinations(sides, 2) if leads else ((first, other) for other in others)
+    found = {(one.folder, other.folder): _pair(one, other) for one, other in wanted}
     judgments = judged_among({key: pair for key, pair in found.items() if pair is not None})
-    return [judgments.get((0, at)) for at in range(1, len(sides))]
+    return {each.folder: judgments.get((first.folder, each.folder)) for each in others}
 
 
 def _pair(one: Side, other: Side) -> Paired | None:

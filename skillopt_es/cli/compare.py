@@ -49,11 +49,11 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
     from skillopt_es.audit.side_by_side import against_first, side
     from skillopt_es.runs.folders import find_run
 
-    found = [side(find_run(run, directory)) for run in runs]
+    found = [side(folder) for folder in dict.fromkeys(find_run(run, directory) for run in runs)]
     code = 1 if any(each.problem is not None for each in found) else 0
     judgments = against_first(found)
     if as_json:
-        print_json([_as_json(each, seen) for each, seen in zip(found, [None, *judgments], strict=True)])
+        print_json([_as_json(each, judgments.get(each.folder)) for each in found])
         return code
     _print(found)
     _print_tests(found, judgments)
@@ -85,17 +85,17 @@ def _print(found: Sequence[Side]) -> None:
         _print_rows([each.name for each in found], by_label)
 
 
-def _print_tests(found: Sequence[Side], judgments: Sequence[Judged | None]) -> None:
+def _print_tests(found: Sequence[Side], judgments: Mapping[Path, Judged | None]) -> None:
     """Each further run's best skill against the first run's, by the test items of both, where anything was tested."""
-    if not any(judgments):
+    if not any(judgments.values()):
         return
     say()
-    for each, seen in zip(found[1:], judgments, strict=True):
-        if seen is not None:
+    for each in found[1:]:
+        if (seen := judgments[each.folder]) is not None:
             against = f"On test, best of {each.name} against best of {found[0].name}"
             print_hanging(f"{against}: {against_words(seen)}.", hang=2)
     if len(judgments) > 1:
-        print_hanging(first_words(judgments), hang=2)
+        print_hanging(first_words(judgments.values()), hang=2)
 
 
 def _print_rows(names: Sequence[str], by_label: Mapping[str, Sequence[str]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from skillopt_es.audit.side_by_side import Side
 from skillopt_es.events.values import Score
@@ -44,7 +44,7 @@ def against_words(seen: Judged | None) -> str:
     return f"{by}, {claim_words(seen)}"
 
 
-def first_words(judgments: Sequence[Judged | None]) -> str:
+def first_words(judgments: Collection[Judged | None]) -> str:
     """What the others are compared with, and for how many comparisons their chances are corrected."""
     said = "The others are compared with the run that was named first."
     most = max((each.comparisons for each in judgments if each is not None), default=1)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from attrs import evolve
 from starlette.applications import Starlette
@@ -67,6 +68,8 @@ from skillopt_es.ui.steering_part import retract_part, steering_section
 from skillopt_es.ui.step_page import epoch_page, step_page
 from skillopt_es.ui.stream import list_stream, run_stream, until_it_fails
 
+E = TypeVar("E", bound=Exception)
+
 _PAGE = 200  # events of a page
 _CACHED = {"cache-control": "no-cache"}
 
@@ -74,9 +77,26 @@ _CACHED = {"cache-control": "no-cache"}
 def application(directory: Path, rules: Rules) -> ASGIApp:
     """The page over the runs of a directory."""
     pages = Pages(Site(directory, rules))
-    handlers = {SkillOptError: pages.failed, HTTPException: pages.missing, Exception: pages.broken}
+    handlers = {
+        SkillOptError: _for(SkillOptError, pages.failed),
+        HTTPException: _for(HTTPException, pages.missing),
+        Exception: pages.broken,
+    }
     app = Starlette(routes=pages.routes(), exception_handlers=handlers)
     return Guard(app, rules)
+
+
+def _for(
+    kind: type[E], answer: Callable[[Request, E], Awaitable[Response]]
+) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """What Starlette calls for an error of this kind; it types all of them as Exception."""
+
+    async def answered(request: Request, error: Exception) -> Response:
+        if not isinstance(error, kind):
+            raise error
+        return await answer(request, error)
+
+    return answered
 
 
 def _number(text: str | None, otherwise: int) -> int:
@@ -138,18 +158,16 @@ class Pages:
         said = [problem(prose(wrong))] if wrong else []
         return page(title, *said, *main, visit=self.site.visit(), run=name, at=at, stream=stream)
 
-    async def failed(self, request: Request, error: Exception) -> Response:
+    async def failed(self, request: Request, error: SkillOptError) -> Response:
         """A page that says what is wrong."""
-        assert isinstance(error, SkillOptError)
         status = 404 if isinstance(error, RunNotFound | NotInRun) else 403 if isinstance(error, Refused) else 400
         hint = note(error.hint) if error.hint else None
         back = el("p", *_back(request), link("All runs"), class_="links")
         head = el("h1", "That did not work")
         return page("Not done", head, problem(prose(str(error))), hint, back, visit=self.site.visit(), status=status)
 
-    async def missing(self, request: Request, error: Exception) -> Response:
+    async def missing(self, request: Request, error: HTTPException) -> Response:
         """There is no such page, or none that takes this method."""
-        assert isinstance(error, HTTPException)
         words = "There is no such page" if error.status_code == 404 else f"{error.detail}: {request.method}"
         head, back = el("h1", words), el("p", link("All runs"))
         return page("Not found", head, back, visit=self.site.visit(), status=error.status_code)
@@ -182,7 +200,7 @@ class Pages:
         facts = self.facts(request, "glance")
         with Reading.of(folder, framed=True) as reading:
             latest = list(reading.read(after=max(0, facts.read - LATEST), until=facts.read))
-        said, not_followed = self.site.taken(request.query_params.get("said", "")), Inbox(folder).not_followed()
+        said, not_followed = self.site.said(request.query_params.get("said", "")), Inbox(folder).not_followed()
         steering = steering_section(facts, self.site.visit(), said, not_followed)
         watched, told = (steering, latest_part(latest)), steps_part(facts)
         main = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from statistics import fmean
 
 from attrs import frozen
@@ -158,10 +159,7 @@ def _tests(found: Sequence[Compared]) -> Html:
     sides = [each.side for each in found]
     typed = any(each.by_type is not None for each in sides)
     judgments = against_first(sides)
-    rows = [
-        row(each.name, [*_score_cells(each, typed=typed), (said, False)])
-        for each, said in zip(sides, [DASH, *map(_against, judgments)], strict=True)
-    ]
+    rows = [row(each.name, [*_score_cells(each, typed=typed), (_against(each, judgments), False)]) for each in sides]
     headers = [
         ("best skill of", False),
         ("test", True),
@@ -169,7 +167,7 @@ def _tests(found: Sequence[Compared]) -> Html:
         *([("by type", True)] if typed else []),
         (f"against {sides[0].name}", False),
     ]
-    others = note(first_words(judgments)) if judgments else None
+    others = note(first_words(judgments.values())) if judgments else None
     body = table("On test items, which chose none of them", headers, rows, kind="tests")
     return section("Which is best", body, others, name="pairs")
 
@@ -181,5 +179,6 @@ def _score_cells(each: Side, *, typed: bool) -> list[tuple[Child, bool]]:
     return [(measured, True), *((interval_words(reach) or DASH, True) for reach in reaches)]
 
 
-def _against(seen: Judged | None) -> Child:
-    return prose(against_words(seen))
+def _against(each: Side, judgments: Mapping[Path, Judged | None]) -> Child:
+    """A run's best skill against the first run's; a dash for the first run itself."""
+    return prose(against_words(judgments[each.folder])) if each.folder in judgments else DASH

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -163,13 +164,14 @@ def test_eleven_won_and_none_lost_is_better_on_tasks_of_these_types(cli: Cli, ty
     assert status == cli("resume", "typed", "--dir", typed, "--json").json["test_difference"]
 
 
-def test_compared_runs_have_intervals_and_a_test(cli: Cli, typed: Path, demo_run: Path) -> None:
+def test_compared_runs_have_intervals_and_a_test(cli: Cli, typed: Path, demo_run: Path, tmp_path: Path) -> None:
     """By item and by type, as the page has them; runs of other tasks cannot be compared by theirs."""
-    out = cli("compare", typed / "typed", typed / "typed").out
+    twin = shutil.copytree(typed / "typed", tmp_path / "twin")
+    out = cli("compare", typed / "typed", twin).out
     assert re.search(r"^test best, 95 % +0\.796 to 1\.000", out, re.MULTILINE)
     assert re.search(r"^95 % by type ", out, re.MULTILINE)
-    assert "On test, best of typed against best of typed: no difference, 0 won and 0 lost of 15 items: within" in out
-    first, other = cli("compare", typed / "typed", typed / "typed", "--json").json
+    assert "On test, best of twin against best of typed: no difference, 0 won and 0 lost of 15 items: within" in out
+    first, other = cli("compare", typed / "typed", twin, typed / "typed", "--json").json
     assert (first["against_first"], other["against_first"]["claim"]) == (None, "noise")
     assert other["against_first"]["probability"] == 1.0
     _, unlike = cli("compare", typed / "typed", demo_run, "--json").json
