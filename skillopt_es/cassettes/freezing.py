@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
-from attrs import asdict, define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from skillopt_es.cassettes.file import Cassette
 from skillopt_es.errors import NotInRun
@@ -66,8 +66,8 @@ def freeze(folder: Path) -> Cassette:
         texts=texts,
         software=software_version(),
         source_head=head,
-        redactions={name: count for name, count in sorted(redactor.replaced.items()) if count},
-        left={name: count for name, count in asdict(left_in(list(texts.values()), redactor)).items() if count},
+        redactions=redactions_of(redactor),
+        left=left_in(texts.values(), redactor),
     )
 
 
@@ -113,15 +113,6 @@ _PLACES = frozenset({"config", "folder", "overrides", "message", "note", "failed
 _HIDDEN = frozenset({"extra_headers", "managed_identity_client_id"})
 _TYPES_WITH_NOTES = frozenset({"RunStarted"})
 HIDDEN = "redacted"
-
-
-@frozen(kw_only=True)
-class Left:
-    """Texts of what was asked and answered that were left as they are although they hold something private."""
-
-    home: int = 0
-    hosts: int = 0
-    keys: int = 0
 
 
 @define
@@ -240,12 +231,17 @@ def _with_calls(event: PortableEvent, renamed: Mapping[tuple[str, str], str]) ->
     return evolve(event, data=canonical_json(payload))
 
 
-def left_in(texts: Sequence[bytes], redactor: Redactor) -> Left:
-    """How many of the texts still hold what a cassette would leave out elsewhere."""
+def redactions_of(redactor: Redactor) -> dict[str, int]:
+    """How often each thing was replaced, by name."""
+    return {name: count for name, count in sorted(redactor.replaced.items()) if count}
+
+
+def left_in(texts: Iterable[bytes], redactor: Redactor) -> dict[str, int]:
+    """How many of the texts still hold what a cassette would leave out elsewhere, by kind."""
     home = hosts = keys = 0
     for raw in texts:
         text = raw.decode(errors="replace")
         home += bool(_HOME.search(text))
         hosts += any(host in text for host in redactor.hosts)
         keys += bool(_KEY.search(text))
-    return Left(home=home, hosts=hosts, keys=keys)
+    return {kind: count for kind, count in (("home", home), ("hosts", hosts), ("keys", keys)) if count}

@@ -7,6 +7,7 @@ Where a test may record, what the cassette has no answer to is asked of the conf
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import cast
 from attrs import define, evolve, field
 
 from skillopt_es.cassettes.file import Cassette, packed, read_cassette
-from skillopt_es.cassettes.freezing import Redactor, redacted_call, thaw
+from skillopt_es.cassettes.freezing import Redactor, left_in, redacted_call, redactions_of, thaw
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.engine.call_records import (
     Asked,
@@ -71,9 +72,12 @@ class Playing:
             return ()
         redactor = Redactor()
         calls = tuple(redacted_call(PortableCall(call, _BEGAN.isoformat()), redactor) for call in recorded.added)
+        new = {digest: raw for digest, raw in recorded.texts.items() if digest not in self.cassette.texts}
         whole = evolve(
             self.cassette,
-            texts={**self.cassette.texts, **recorded.texts},
+            texts={**self.cassette.texts, **new},
+            redactions=_sum(self.cassette.redactions, redactions_of(redactor)),
+            left=_sum(self.cassette.left, left_in(new.values(), redactor)),
             added=(*self.cassette.added, *sorted(calls, key=lambda each: (each.call.slot, each.call.digest))),
         )
         draft = self.path.with_name(f".{self.path.name}.new")
@@ -122,6 +126,11 @@ class Playing:
             stem=self.cassette.log.run.name,
         )
         return asyncio.run(evaluate(request, _session(), lambda *_: None))
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The counts of both, by name."""
+    return dict(Counter(one) + Counter(other))
 
 
 def _session() -> Session:

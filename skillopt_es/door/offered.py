@@ -125,6 +125,8 @@ def waited(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 def _wait(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """The result of the work. The first KeyboardInterrupt lets calls in flight end; the second one does not wait."""
     asked, over = threading.Event(), threading.Event()
+    # The thread waits for one of these: a KeyboardInterrupt during `start` may not leave work behind.
+    go, called_off = threading.Event(), threading.Event()
     outcome: list[T] = []
     failure: list[BaseException] = []
 
@@ -133,6 +135,9 @@ def _wait(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await begin()
 
     def run() -> None:
+        go.wait()
+        if called_off.is_set():
+            return
         try:
             outcome.append(asyncio.run(whole()))
         except BaseException as error:  # noqa: BLE001 -- raised again where the caller waits
@@ -140,11 +145,18 @@ def _wait(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
         finally:
             over.set()
 
-    threading.Thread(target=run, name="skillopt-es", daemon=True).start()
-    # No `join`: up to Python 3.12, one that a KeyboardInterrupt ends takes the thread for finished.
-    while not over.is_set():
+    try:
+        threading.Thread(target=run, name="skillopt-es", daemon=True).start()
+    except KeyboardInterrupt:
+        called_off.set()
+        go.set()
+        raise Interrupted("stopped before anything began") from None
+    while True:
         try:
+            go.set()
+            # No `join`: up to Python 3.12, one that a KeyboardInterrupt ends takes the thread for finished.
             over.wait()
+            break
         except KeyboardInterrupt:
             if asked.is_set():
                 raise Interrupted("stopped at once, as asked; calls in flight may be paid again") from None

@@ -105,12 +105,15 @@ def test_the_examples_of_the_documentation_pass_once_what_is_missing_is_recorded
     assert server.base_url not in str(added.added)
 
 
+HI = f"Hi from /home/anna, sk-{'a' * 16}"
+
+
 def test_a_recorded_call_is_no_part_of_the_run(recorded: Path, tmp_path: Path) -> None:
     """The run that the cassette holds stays whole, and the file vouches for both."""
     file = tmp_path / "my-run.cassette"
     file.write_bytes((recorded / "my-run.cassette").read_bytes())
     playing = Playing.of(file, tmp_path, records=True)
-    request = ChatRequest(slot="eval/val/item/new", stage="rollout", messages=(Message("user", "Hi"),), max_tokens=5)
+    request = ChatRequest(slot="eval/val/item/new", stage="rollout", messages=(Message("user", HI),), max_tokens=5)
     asked: list[ChatRequest] = []
 
     class Real:
@@ -131,6 +134,8 @@ def test_a_recorded_call_is_no_part_of_the_run(recorded: Path, tmp_path: Path) -
     assert again.cassette.log == playing.cassette.log
     assert verify(again.run_folder()).ok
     assert again.save() == ()
+    before, now = playing.cassette.left, again.cassette.left
+    assert (now["home"], now["keys"]) == (before.get("home", 0) + 1, before.get("keys", 0) + 1)
 
 
 def test_a_changed_prompt_fails_and_the_sentence_names_place_and_difference(theirs: pytest.Pytester) -> None:

@@ -6,14 +6,17 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from attrs import evolve
 from support.ready import PATIENCE
 
 import skillopt_es as so
+from skillopt_es.door import offered
 from skillopt_es.events.values import Failed, Json
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.version import software_version
@@ -166,6 +169,43 @@ except so.Interrupted as stopped:
     )
     assert done.stdout == "['the run is in runs/cut'] paused\n", done.stderr
     assert so.resume("cut", target=knows, optimizer=teaches).status == "completed"
+
+
+def test_an_interrupt_while_the_work_is_begun_leaves_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that was started by then ends without any work."""
+    begun: list[Interrupted] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            begun.append(self)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(offered.threading, "Thread", Interrupted)
+    with pytest.raises(so.Interrupted, match="before anything began"):
+        so.train(SMALL, name="cut", target=knows, optimizer=teaches)
+    begun[0].join(PATIENCE)
+    assert not begun[0].is_alive()
+    assert not (folder / "runs").exists()
+
+
+def test_an_interrupt_before_the_call_waits_is_the_first_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call stays until the work has stopped."""
+    interrupts = iter([KeyboardInterrupt])
+
+    class Event(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if threading.current_thread() is threading.main_thread():
+                for interrupt in interrupts:
+                    raise interrupt
+            return super().wait(timeout)
+
+    events = SimpleNamespace(Event=Event, Thread=threading.Thread)
+    monkeypatch.setattr(offered, "threading", events)
+    with pytest.raises(so.Interrupted) as stopped:
+        so.train(SMALL, name="cut", target=knows_slowly, optimizer=teaches)
+    assert stopped.value.__notes__ == ["the run is in runs/cut"]
+    assert so.open_run("cut").status == "paused"
 
 
 def test_a_program_that_is_handed_over_trains(folder: Path) -> None:
