@@ -24,7 +24,8 @@ from skillopt_es.events.errors import LogError, RunExists
 from skillopt_es.events.faults import sqlite_fault, system_fault
 from skillopt_es.events.lock import LOCK_FILE, marked_lock
 from skillopt_es.events.log import EventLog, RunInfo
-from skillopt_es.events.schema import LOG_FILE, TABLES, connect, create_tables, prepare_writer
+from skillopt_es.events.raw import connect
+from skillopt_es.events.schema import LOG_FILE, TABLES, create_tables, prepare_writer
 from skillopt_es.events.store import event_row
 from skillopt_es.events.tail import TAIL_FILE
 from skillopt_es.events.values import hex_digest, raw_digest, text_digest
@@ -128,8 +129,9 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None, contents: Conten
     with closing(connect(draft, "mode=rwc")) as connection:
         prepare_writer(connection, draft)
         if fork is not None:
-            parent = (fork.folder / LOG_FILE).absolute().as_uri()
-            connection.execute("attach ? as parent", (f"{parent}?mode=ro",))
+            parent = (fork.folder / LOG_FILE).absolute()
+            connection.execute("attach ? as parent", (f"{parent.as_uri()}?mode=ro",))
+            connection.holds(parent)
         connection.execute("begin immediate")
         create_tables(connection)
         insert_rows(connection, "run", [run.row()])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable, LogUnwritable
-from skillopt_es.events.plain import NotPlainError, open_plain
+from skillopt_es.events.plain import NotPlainError
+from skillopt_es.events.raw import connect, raw_file
 
 _PIECE = 1 << 20
 _SAFE = "everything committed before is safe"
@@ -67,9 +67,9 @@ def sqlite_fault(error: Exception, path: Path) -> LogError:
 def _failing(path: Path) -> LogError | None:
     """Why a file cannot be read to its end, if it cannot; what is in it does not matter."""
     try:
-        with open_plain(path, follow=True) as file:
+        with raw_file(path) as read:
             at = 0
-            while piece := _read_at(file.fileno(), at):  # as SQLite reads: a disk may fail one way of reading alone
+            while piece := read(at, _PIECE):  # as SQLite reads: a disk may fail one way of reading alone
                 at += len(piece)
     except FileNotFoundError:
         return None
@@ -78,17 +78,10 @@ def _failing(path: Path) -> LogError | None:
     return None
 
 
-def _read_at(number: int, at: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(number, _PIECE, at)
-    os.lseek(number, at, os.SEEK_SET)  # Windows
-    return os.read(number, _PIECE)
-
-
 def _is_sound(path: Path) -> bool:
     """Whether SQLite finds every page as it has to be, now that it is asked once more."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(connect(path, "mode=ro")) as connection:
             return connection.execute("pragma integrity_check").fetchall() == [("ok",)]
     except QUERY_ERRORS:
         return False

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnwritable, RunNotFound
 from skillopt_es.events.faults import QUERY_ERRORS, read_fault, sqlite_fault
+from skillopt_es.events.raw import connect, raw_file
 
 LOG_FILE = "log.db"
 # The letters SKOE.
@@ -154,8 +155,8 @@ def expected_schema() -> dict[str, str]:
 def check_file(path: Path) -> None:
     """Raises one clear error unless the file is a log this software can read; it is only looked at."""
     try:
-        with path.open("rb") as file:
-            header = file.read(100)
+        with raw_file(path) as read:
+            header = read(0, 100)
     except (FileNotFoundError, NotADirectoryError):
         raise RunNotFound(f"there is no run at {path.parent}") from None
     except OSError as error:
@@ -261,8 +262,8 @@ def missing_bytes(path: Path) -> int:
     if has_wal(path):
         return 0
     try:
-        with path.open("rb") as file:
-            header = file.read(32)
+        with raw_file(path) as read:
+            header = read(0, 32)
         size = path.stat().st_size
     except OSError as error:
         raise read_fault(error, path) from error
@@ -276,16 +277,3 @@ def has_wal(path: Path) -> bool:
     with suppress(OSError):
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     return False
-
-
-def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """A bare connection in autocommit, usable from any thread."""
-    # SQLite is built serialized, and several sizes of each bulk statement are worth keeping.
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?{mode}",
-        uri=True,
-        isolation_level=None,
-        timeout=30,
-        check_same_thread=False,
-        cached_statements=256,
-    )

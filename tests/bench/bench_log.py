@@ -23,8 +23,9 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.codec import canonical_json, decode, encode
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.raw import connect
 from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.events.schema import connect, prepare_writer
+from skillopt_es.events.schema import prepare_writer
 from skillopt_es.events.values import CallRef, Measured, text_digest
 from skillopt_es.events.writer import RunWriter
 
