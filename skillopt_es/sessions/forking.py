@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.programs import check_allowed, evolve, fold, program_at
 from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
+from skillopt_es.events.anchor import ANCHOR_FILE
 from skillopt_es.events.catalog import Event, RunForked, skills_in
 from skillopt_es.events.create import ForkPoint
-from skillopt_es.events.errors import RunExists
+from skillopt_es.events.errors import LogDamaged, RunExists
+from skillopt_es.events.lock import LOCK_FILE
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.schema import LOG_FILE
+from skillopt_es.events.tail import TAIL_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
+from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.state import AnyState, RunState
@@ -79,7 +84,20 @@ def make_fork(
     run_id = digest_of(f"{folder.name} {now().isoformat()} {info.run_id} {seq}".encode())[:16]
     point = ForkPoint(parent, seq, opening)
     RunWriter.create(folder, run_id=run_id, name=folder.name, now=now, fork=point).close()
+    _check_copy(parent, folder)
     return Fork(folder, made[0], fold((made[0], *then), state))
+
+
+def _check_copy(parent: Path, folder: Path) -> None:
+    """Removes a fork again that took over what `verify` rejects: no call is paid for on a damaged log."""
+    report = verify(folder)
+    if report.ok:
+        return
+    for name in (LOG_FILE, f"{LOG_FILE}-wal", f"{LOG_FILE}-shm", ANCHOR_FILE, TAIL_FILE, LOCK_FILE):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # other files may have been there before
+        folder.rmdir()
+    raise LogDamaged(f"{parent.name} is damaged, and so would the fork be: {report.problems[0]}")
 
 
 def _shared(parent: Path, seq: int) -> tuple[AnyState, dict[str, SkillTree], RunInfo]:

@@ -196,6 +196,22 @@ def test_a_fork_from_before_the_damage_is_a_whole_run(cli: Cli, places: dict[str
     assert cli("verify", forked).code == 0
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update calls set input_tokens = input_tokens + 1 where n = 7",
+        "update forms set request = request || ' ' where id = 1",
+        "update blobs set size = size + 1 where rowid = 3",
+    ],
+)
+def test_a_fork_takes_over_nothing_that_was_changed(cli: Cli, places: dict[str, str], damage: str) -> None:
+    """Also what no event says: calls, their forms and texts. No half of a fork is left."""
+    sql(Path(places["RUN"]), damage)
+    done = cli("fork", places["RUN"], "--until", "step", "1", "--name", "early")
+    assert (done.code, (Path(places["RUNS"]) / "early").exists()) == (1, False), done
+    assert "damaged" in done.err or "changed" in done.err, done
+
+
 def test_another_run_is_not_begun_with_its_config(cli: Cli, places: dict[str, str]) -> None:
     """`run --again` reads the first event and what changed its settings since."""
     cut(Path(places["RUN"]))
