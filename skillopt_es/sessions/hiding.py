@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from skillopt_es.config import RunConfig
+from skillopt_es.config.backends import kind_of
+from skillopt_es.config.dotenv import dotenv_files
+from skillopt_es.engine.tasks import Task
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import Event
+from skillopt_es.events.journal import CallRow
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import Answers, ChatModel, Environment, Isolated, Onlooker, seen_by_code
+from skillopt_es.projections.state import AnyState
 
 
 async def hide_answers(
@@ -100,3 +106,52 @@ def _repositories(folder: Path) -> Iterator[Path]:
         store = (found.parent / found.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve()
         if store.parent.name == "worktrees":
             yield store.parent.parent
+
+
+class CoveredKeys:
+    """
+    An observer that says when a `.env` file was replaced while a program ran that it is covered for.
+
+    What covers a file goes with that file, so the new one could be read.
+    """
+
+    def __init__(self, files: Sequence[Path], warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._seen = {file: _identity(file) for file in map(real_path, files)}
+
+    def planned(self, task: Task, state: AnyState) -> None:
+        """A task is about to begin: that says nothing of files."""
+
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
+        """An event is durable: that says nothing of files."""
+
+    def called(self, row: CallRow) -> None:
+        """An attempt has ended, or another call."""
+        for file, before in self._seen.items():
+            now = _identity(file)
+            if now != before:
+                self._seen[file] = now
+                if now is not None:
+                    self._warn(f"{file} was replaced: an isolated agent that ran at that moment could read it")
+
+
+def covered_keys(
+    models: Mapping[Role, ChatModel], config: RunConfig, warn: Callable[[str], None]
+) -> tuple[CoveredKeys, ...]:
+    """The observer, where a program on this machine is isolated."""
+    programs = [
+        role
+        for role, model in models.items()
+        if isinstance(model, Isolated)
+        and config.role(role).agent_isolated
+        and kind_of(config.role(role).backend) not in ("http", "python")
+    ]
+    return (CoveredKeys(dotenv_files(config), warn),) if programs else ()
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:  # it is not there, or cannot be read from here either
+        return None
+    return found.st_dev, found.st_ino

@@ -58,7 +58,7 @@ from skillopt_es.sessions.accounts import (
     with_ordered_limits,
 )
 from skillopt_es.sessions.handoff import Desk
-from skillopt_es.sessions.hiding import check_walls, hide_answers, keys_within_reach
+from skillopt_es.sessions.hiding import check_walls, covered_keys, hide_answers, keys_within_reach
 from skillopt_es.sessions.opening import OpenData, open_environment, open_executor, open_hands, open_model
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
 from skillopt_es.sessions.skills import check_opening
@@ -298,7 +298,8 @@ def _wired(
     writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, bounds: _Bounds, executor: Executor
 ) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
-    observers = Observers(session.observers, session.warn)
+    covered = covered_keys(world.models, stage.run.config, session.warn)
+    observers = Observers((*session.observers, *covered), session.warn)
     calls = _calls(writer, stage, world.models, stage.run.workers, session, bounds, evidence, observers)
     for role, model in world.models.items():
         if isinstance(model, Fronting):

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from support.agent_page import RULE, fragments, teacher, write_page
 from support.desk import Desk
+from support.environments import CONFINED
 from support.logs import events_of
 from support.model_server import Answer, ModelServer
 from support.params import parametrized
@@ -207,9 +208,12 @@ class Models:
     def __init__(self) -> None:
         self.server = ModelServer(self.answer)
         self.delay = 0.0
+        self.first: Callable[[], object] = lambda: None
 
     def answer(self, body: Any, headers: Mapping[str, str]) -> Answer:
-        """The answer of whichever model is asked."""
+        """The answer of whichever model is asked; something else may happen before the first one."""
+        if len(self.server.requests) == 1:
+            self.first()
         if body["model"] != MODEL:
             return teacher(body, headers)
         skill, asked = body["messages"][0]["content"], body["messages"][-1]["content"]
@@ -388,3 +392,39 @@ def test_a_try_without_calls_counts_beside_one_with_some(behind: Desk, models: M
     over = behind.run(*words[:5], "3", *words[6:], "--max-calls", "8", "--json")
     assert over.code == 3
     assert "with 8 calls made so far" in over.err
+
+
+ASKS_ONCE = """
+import json, os, sys
+from urllib import request as web
+task = json.load(sys.stdin)
+body = json.dumps({"messages": [{"role": "user", "content": task["task"]}]}).encode()
+asked = web.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body,
+                    {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]})
+web.build_opener(web.ProxyHandler({})).open(asked).read()
+print(json.dumps({"answer": "none"}))
+"""
+
+
+@pytest.mark.skipif(not CONFINED, reason="this machine has no user namespaces")
+def test_a_file_of_keys_that_is_replaced_under_an_agent_is_told_once(behind: Desk, models: Models) -> None:
+    """What covers it goes with the file that it covers; one that is changed in its place stays covered."""
+    (behind.folder / "asks.py").write_text(ASKS_ONCE)
+    keys = behind.folder / ".env"
+    keys.write_text("OTHER_KEY=one-0123456789")
+    words = ("eval", "config.yaml", "--split", "train", "--limit", "3", "--again", "--set=model.target_backend=command")
+    words = (*words, f"--set=model.target_command={json.dumps([sys.executable, 'asks.py'])}")
+
+    def changing(how: Callable[[], object]) -> str:
+        models.server.requests.clear()
+        models.first = how
+        done = behind.run(*words)
+        assert done.code == 0, done.err
+        return done.err
+
+    def replaced() -> None:
+        (behind.folder / "new").write_text("OTHER_KEY=two-0123456789")
+        (behind.folder / "new").replace(keys)
+
+    assert "was replaced" not in changing(lambda: keys.write_text("OTHER_KEY=six-0123456789"))
+    assert changing(replaced).count(".env was replaced: an isolated agent that ran at that moment could read it") == 1
