@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,6 +88,13 @@ def canonical_json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
+def unread_hint(error: OSError) -> str:
+    """What to do about a file that the system does not read."""
+    if error.errno == errno.ELOOP:
+        return "its symbolic links lead back to itself: name the file that they should lead to"
+    return "check the file's permissions"
+
+
 def text_of(path: Path) -> str:
     """What a file with items holds; raises DataError when it is not there, not text or blank."""
     if path.is_dir():
@@ -98,7 +106,7 @@ def text_of(path: Path) -> str:
     except NotPlainError:  # a device may have no end, a pipe no writer
         raise DataError(f"{path} is not a plain file", hint="save what it gives as a file") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}", hint=unread_hint(error)) from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -57,7 +58,7 @@ def config_here(other: str = "; `--demo demo` takes the bundled demo") -> Path |
     """The config of the current folder, for a command that is given none; says so. None where there is none."""
     from skillopt_es.cli.terminal import tell
 
-    if not Path(CONFIG).is_file():
+    if not os.path.lexists(CONFIG):  # a pipe, a folder or a link to nowhere is an error of its own, and not the demo
         return None
     tell("note", f"{CONFIG} of this folder is used{other}")
     return Path(CONFIG)

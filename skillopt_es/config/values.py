@@ -44,11 +44,17 @@ def shown(key: str, value: Json) -> str:
     return "a value that is not shown" if hidden else repr(value)
 
 
+_MOST_NAMES = 40
+"""So many names are listed in a hint; where there are more, the hint names the page of the documentation."""
+
+
 def nearest(name: str, names: Sequence[str], section: str = "") -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     prefix = f"{section}." if section else ""
     if close:
         return f"did you mean {prefix}{close[0]}?"
+    if len(names) > _MOST_NAMES:
+        return f"docs/config.md lists the keys{f' of {section}' if section else ''}"
     return f"known: {', '.join(sorted(names))}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -46,6 +47,38 @@ def test_the_demo_is_taken_where_it_is_named_or_there_is_no_config(cli: Cli, pro
     (project / "config.yaml").unlink()
     assert "config       the bundled demo" in cli("doctor").out
     assert json.loads(cli("estimate", "--json").out)["steps"] == 12
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to nowhere", "folder"])
+def test_a_config_of_the_folder_that_cannot_be_read_is_an_error(cli: Cli, project: Path, kind: str) -> None:
+    """The demo does not take its place."""
+    (project / "config.yaml").unlink()
+    if kind == "pipe":
+        os.mkfifo(project / "config.yaml")
+    elif kind == "folder":
+        (project / "config.yaml").mkdir()
+    else:
+        (project / "config.yaml").symlink_to("gone.yaml")
+    done = cli("run", "--quiet")
+    assert done.code == 2
+    assert "config.yaml of this folder is used" in done.err
+    assert "error: " in done.err
+    assert not (project / "runs").exists()
+
+
+def test_an_unknown_model_key_names_the_page_that_lists_them(cli: Cli, project: Path) -> None:
+    """There are some 300; where one is close, that one is named."""
+    far, near = (cli("run", "--set", f"model.{key}=1").err for key in ("zzzqq", "optimiser"))
+    assert "docs/config.md lists the keys of model" in far
+    assert "did you mean model.optimizer?" in near
+
+
+def test_a_link_to_itself_says_so(cli: Cli, project: Path) -> None:
+    """Its permissions are not what is wrong."""
+    (project / "loop.jsonl").symlink_to("loop.jsonl")
+    done = cli("run", "--set", "env.data_path=loop.jsonl")
+    assert done.code == 2
+    assert "its symbolic links lead back to itself" in done.err
 
 
 def test_a_misspelt_file_is_guessed(cli: Cli, project: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from skillopt_es.adapters.environments.data import unread_hint
 from skillopt_es.errors import ConfigError, DataError, SettingRefused
 
 VARIABLE = "OFFICEQA_DOCS_DIR"
@@ -91,7 +92,7 @@ def digest_of_file(path: Path) -> str:
     try:
         return sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}", hint=unread_hint(error)) from error
 
 
 def _root(base: Path, name: str, key: str) -> Path:
