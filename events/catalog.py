@@ -62,7 +62,7 @@ class Event:
 @frozen(kw_only=True)
 class RunStarted(Event):
     """
-    A run began: everything that was decided before the first call; `guide` is what analysts are told about tasks.
+    A run began: everything that was decided before the first call; `guide` is what analysts read about the tasks.
 
     `program` is the way in which it is trained; `learned` is there in a run that continues another one. `worked` is how
     an accepted answer looks as a right reply, with `{answer}` in it, where training items may be shown as examples in
@@ -156,7 +156,7 @@ class TextsErased(Event):
 @frozen(kw_only=True)
 class RunPaused(Event):
     """
-    The run stopped before its end, why, and what is to be done before `resume` goes on from here.
+    The run stopped before its end, why, and what is to be done before `resume` continues it.
 
     `key` is the setting that decides it: the limit of a budget that is used up.
     """
@@ -636,7 +636,7 @@ class RunCompleted(Event):
 
 @frozen(kw_only=True)
 class RunImported(Event):
-    """The run was trained elsewhere: what follows was read from its result files, and never goes on from here."""
+    """The run was trained elsewhere: what follows was read from its result files, and it cannot be resumed here."""
 
     source: Literal["skillopt"]
     folder: str

@@ -72,12 +72,12 @@ def export_command(
     \b
     skill    to a file OUT, such as SKILL.md: the skill's text, byte for byte. To a folder (it exists, or OUT ends
              with / or has no suffix): a skill that coding agents load, SKILL.md with frontmatter, its other files, and
-             PROVENANCE.json. The skill has the name of --name, of its own frontmatter, or else of OUT; unless OUT has
+             PROVENANCE.json. The skill is named by --name, by its frontmatter, or else by OUT; unless OUT has
              that name, a folder of it is made in OUT
     jsonl    one event a line, whole; the same log always gives the same bytes
     sqlite   tables of steps, evaluations, rollouts, edits and calls, for SQL and spreadsheets, and a full-text search
              of skills and edits; of several runs, too: `export first second --format sqlite --out runs.db`. A file
-             of an earlier export gets the run in addition, or its new rows; --force writes the file anew
+             of an earlier export gets the run in addition, or its new rows; --force replaces the file
     skillopt the result folder of the original SkillOpt; a folder that is new, empty or an earlier export
     datasette a folder for `datasette OUT`: the tables of runs, what they mean, and queries to begin with
     mlflow   params, metrics by step and the best skill, to an MLflow store (--tracking-uri); extra `mlflow`

@@ -66,7 +66,7 @@ def install_command(
     agents     ~/.agents/skills, or .agents/skills: several agents read these as well
     DIR        any other folder of skills, by its path: ./skills
 
-    The skill has the name of --name or of its own frontmatter. A skill of that name which was not installed from here
+    The skill is named by --name or by its frontmatter. A skill of that name which was not installed from here
     is left alone, unless --force takes its place; `uninstall` brings it back. Of a folder of skills all are put there
     or none, and what an earlier installation of it left there and the folder has no more is taken away.
     """

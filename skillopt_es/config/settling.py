@@ -120,7 +120,7 @@ def _keep_azure_beside_codex(draft: Draft) -> None:
     if keys and (backend.key, backend.name) == ("backend", "codex"):
         draft.put("optimizer_backend", "azure_openai", draft.sources[f"model.{keys[0]}"])
         draft.notes.append(
-            f"model.optimizer_backend is azure_openai, as model.{keys[0]} is set beside model.backend: "
+            f"model.optimizer_backend is azure_openai, as model.{keys[0]} is set in addition to model.backend: "
             f"{backend.spelled}; model.optimizer_backend: codex_exec asks Codex alone"
         )
 

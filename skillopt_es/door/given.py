@@ -107,7 +107,7 @@ class Given:
             _require(given is None or isinstance(given, kind), name, given, f"{_AN[name]} {kind.__name__}")
         _require(self.grader is None or callable(self.grader), "grader", self.grader, "a function")
         if self.tasks is not None and self.environment is not None:
-            raise ConfigError("an environment has tasks of its own", hint="pass `environment` or `tasks`, not both")
+            raise ConfigError("an environment brings its own tasks", hint="pass `environment` or `tasks`, not both")
 
     def models(self) -> Mapping[Role, Model | Target]:
         """The models that were handed over, by role."""

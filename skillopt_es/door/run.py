@@ -139,7 +139,7 @@ class Run:
 
     def fork(self, at: Moment = None, *, settings: Settings | None = None, name: str | None = None) -> Run:
         """
-        A new run, beside this one, that shares what this one did up to a moment; `resume` continues it.
+        A new run in the same folder that shares what this run did up to a moment; `resume` continues it.
 
         `settings` may change from there on, also those that decide. Nothing is asked yet, and this run stays as it is.
         """

@@ -69,7 +69,7 @@ def _answered(seen: Judged, why: str) -> Answer:
     better: Literal["better", "worse"] = "better" if seen.pair.is_ahead else "worse"
     match seen.claim:
         case "few_items" | "noise":
-            return Answer("noise", "The best skill cannot be told from the first one.", why)
+            return Answer("noise", "The best and the first skill do not differ by more than chance.", why)
         case "few_types":
             return Answer(better, f"The best skill is {better} than the first one on tasks of these types.", why)
         case "one_or_two_types":

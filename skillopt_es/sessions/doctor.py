@@ -50,7 +50,7 @@ _UNREACHED = ("transport", "timeout")
 _LONGEST_WAIT = 60.0
 # Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.
 _TOKENS = 256
-_ISOLATING = "allow user name spaces on this machine, or run the agent in a container of its own (model.target_url)"
+_ISOLATING = "allow user name spaces on this machine, or run the agent in a separate container (model.target_url)"
 _SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {"ready": {"type": "boolean"}},

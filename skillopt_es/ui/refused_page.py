@@ -66,7 +66,7 @@ def _other_rule(run: str, rule: EvaluationConfig, query: Mapping[str, str], foun
     elif found is not None:
         said = list(_regated(run, found))
     lead = note(
-        "From the recorded results; nobody is asked. Up to the first verdict that changes this is exact. Repeats count "
+        "From the recorded results, without calls. Up to the first verdict that changes this is exact. Repeats count "
         "with the rules paired, retest and not_worse_retest, standard errors with paired, the share of soft with the "
         "metric mixed."
     )
