@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+from attrs import evolve
 
 from skillopt_es.engine.steering import Asked, OrderRefused, check_order
 from skillopt_es.events.values import Json, Order
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option, is_written
 from skillopt_es.runs.inbox import Inbox, leave
 from skillopt_es.sessions.session import read_state
@@ -24,10 +27,21 @@ def steer(
     Raises OrderRefused for what cannot be done with the run as it stands; the writer looks once more.
     """
     asked = Asked(name="", order=order, by=by, why=why, text=text, settings=settings or {})
-    check_order(asked, read_state(folder))
+    check_order(asked, _with_pins(read_state(folder), Inbox(folder).waiting()))
     if order == "pause" and not is_written(folder):
         raise OrderRefused(f"nobody is working on {folder.name}: there is nothing to pause")
     return leave(folder, order, by=by, why=why, text=text, settings=settings)
+
+
+def _with_pins(state: AnyState, waiting: Iterable[Asked]) -> AnyState:
+    """The state with the lines that are pinned once the waiting orders are followed: a pin may be taken back before."""
+    pins = state.steering.pins
+    for asked in waiting:
+        if asked.order == "pin":
+            pins = (*pins, asked.text)
+        elif asked.order == "unpin":
+            pins = tuple(pin for pin in pins if pin != asked.text)
+    return evolve(state, steering=evolve(state.steering, pins=pins))
 
 
 def awaited(folder: Path, asked: Asked, seconds: float, *, sleep: Callable[[float], None] = time.sleep) -> bool:

@@ -14,7 +14,7 @@ from skillopt_es.door.steer import awaited, how_it_goes_on, steer
 from skillopt_es.engine.steering import OrderRefused
 from skillopt_es.events.lock import RunLock
 from skillopt_es.runs.inbox import Inbox
-from skillopt_es.sessions.session import start
+from skillopt_es.sessions.session import read_state, resume, start
 
 
 @pytest.fixture
@@ -35,6 +35,23 @@ def test_a_run_at_rest_keeps_an_order_until_it_goes_on(stopped: Path) -> None:
     assert time.monotonic() - began < 30
     assert "resume run" in how_it_goes_on(stopped)
     assert [each.text for each in Inbox(stopped).waiting()] == ["ferns are plants"]
+
+
+def test_a_pin_that_waits_can_be_taken_back(tmp_path: Path) -> None:
+    """Once: after that, the line is not pinned."""
+    (tmp_path / "first.md").write_text("# Plants\n\n- Look twice.\n")
+    calls, run, line = iter(range(1000)), tmp_path / "run", "- Look twice."
+    session = ScriptedWorld().session(stopping=lambda: next(calls) > 20)
+    with pytest.raises(Exception, match="stopped as asked"):
+        asyncio.run(start(config(tmp_path, [f"env.skill_init={tmp_path / 'first.md'}"]), run, session))
+    steer(run, "pin", by="anna", why="x", text=line)
+    steer(run, "unpin", by="anna", why="x", text=line)
+    assert [asked.order for asked in Inbox(run).waiting()] == ["pin", "unpin"]
+    with pytest.raises(OrderRefused, match="no such line is pinned"):
+        steer(run, "unpin", by="anna", why="x", text=line)
+    asyncio.run(resume(run, ScriptedWorld().session()))
+    assert read_state(run).steering.pins == ()
+    assert len(read_state(run).steering.orders) == 2
 
 
 def test_what_cannot_be_done_is_refused_at_once(stopped: Path, demo_run: Path) -> None:
