@@ -85,7 +85,7 @@ class Reached:
 
 
 _DONE = {
-    "calls": (" call", "made"),
+    "calls": (" request", "sent"),  # each try counts, and `used` counts a call once
     "tokens": (" token", "used"),
     "cost": ("", "spent"),
     "minutes": (" minute", "taken"),

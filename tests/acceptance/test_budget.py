@@ -29,7 +29,7 @@ def test_a_run_stops_at_so_many_calls_and_goes_on(
     project.set(env={"workers": 64}, gradient={"analyst_workers": 64})
     done = desk.run("run", "config.yaml", "--run", "one", "--quiet", "--max-calls", "20")
     assert (done.code, len(endpoint.server.requests)) == (3, 20)
-    assert "paused: budget.max_calls is 20, with 20 calls made so far" in done.err
+    assert "paused: budget.max_calls is 20, with 20 requests sent so far" in done.err
     assert "`skillopt-es resume one --max-calls N` continues with a higher limit" in done.err
     assert not (project.run_folder() / FILE).exists()
     assert "budget: budget.max_calls is 20" in desk.run("log", "one", "--type", "RunPaused").out

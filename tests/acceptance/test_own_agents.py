@@ -391,7 +391,7 @@ def test_a_try_without_calls_counts_beside_one_with_some(behind: Desk, models: M
     assert used["tries"] == 8
     over = behind.run(*words[:5], "3", *words[6:], "--max-calls", "8", "--json")
     assert over.code == 3
-    assert "with 8 calls made so far" in over.err
+    assert "with 8 requests sent so far" in over.err
 
 
 ASKS_ONCE = """

@@ -98,7 +98,7 @@ def test_a_shared_budget_holds_over_all_runs(desk: Desk, offline: Project) -> No
     write(offline, seeds=2, at_once=2, limits={"simulated": {"max_calls": 60}})
     done = desk.run("sweep", "sweep.yaml", "--quiet")
     assert done.code == 3
-    assert "limits.simulated.max_calls is 60, with 60 calls made by all runs that share it" in done.err
+    assert "limits.simulated.max_calls is 60, with 60 requests sent by all runs that share it" in done.err
     assert ended(offline).total() == 0
     write(offline, seeds=2, at_once=2, limits={"simulated": {"max_calls": 6000}})
     done = desk.run("sweep", "sweep.yaml", "--json", "--quiet")

@@ -81,7 +81,7 @@ def test_a_budget_pauses_it_and_more_of_it_goes_on(cli: Cli, server: ModelServer
     words = ("eval", "config.yaml", "--split", "test")
     paused = cli(*words, "--set", "budget.max_calls=2")
     assert (paused.code, len(server.requests)) == (3, 2)
-    assert "budget.max_calls is 2, with 2 calls made so far" in paused.err
+    assert "budget.max_calls is 2, with 2 requests sent so far" in paused.err
     assert "the same command with a higher `--max-calls` continues" in paused.err
     [folder] = Path("evals").iterdir()
     assert "paused" in cli("status", folder).out

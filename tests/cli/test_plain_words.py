@@ -56,7 +56,7 @@ def test_what_resume_does_not_change_has_another_way(cli: Cli, paused: Path) -> 
         assert (done.code, said in done.err) == (2, True), done.err
     less = cli("resume", "one", "--max-calls", 5, *where)
     assert less.code == 3
-    assert less.err.startswith("error: budget.max_calls is 5, with 60 calls made so far\n")
+    assert less.err.startswith("error: budget.max_calls is 5, with 60 requests sent so far\n")
 
 
 def test_a_run_without_a_score_says_so_in_words(cli: Cli, tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_a_failure_is_told_in_one_sentence(status: int | None, message: str, sai
 @pytest.mark.parametrize(
     ("name", "shown", "words"),
     [
-        ("calls", "20", "20 calls made"),
-        ("calls", "1", "1 call made"),
+        ("calls", "20", "20 requests sent"),
+        ("calls", "1", "1 request sent"),
         ("tokens", "4,800", "4,800 tokens used"),
         ("cost", "USD 0.0098", "USD 0.0098 spent"),
         ("minutes", "2.5000", "2.5000 minutes taken"),

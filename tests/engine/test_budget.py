@@ -229,7 +229,7 @@ def test_a_cap_below_what_is_spent_is_refused(tmp_path: Path) -> None:
     """And nothing is recorded; so is money without prices."""
     paused_at(tmp_path, ["budget.max_calls=20"])
     run, before = tmp_path / "run", len(events_of(tmp_path / "run"))
-    with pytest.raises(BudgetReached, match=r"budget\.max_calls is 10, with 20 calls made so far"):
+    with pytest.raises(BudgetReached, match=r"budget\.max_calls is 10, with 20 requests sent so far"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_calls=10",))))
     with pytest.raises(ConfigError, match="price of every model, and o has none"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_cost=10",))))

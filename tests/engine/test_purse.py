@@ -262,7 +262,7 @@ def test_nothing_starts_once_time_is_up_or_the_run_is_to_stop() -> None:
     [
         (
             purse(Caps(calls=1200), spent=Amount(calls=1200), unreported=2),
-            "budget.max_calls is 1,200, with 1,200 calls made so far: the next call (s) is not started",
+            "budget.max_calls is 1,200, with 1,200 requests sent so far: the next call (s) is not started",
         ),
         (
             purse(Caps(tokens=9999), spent=Amount(tokens=9950)),

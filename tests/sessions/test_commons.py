@@ -73,7 +73,7 @@ def test_what_is_spent_is_spent(runs: list[Commons]) -> None:
     reached = two.take(HERE, CALL, 0)
     assert isinstance(reached, Reached)
     assert reached.key == f"limits.{HERE}.max_calls"
-    assert reached.message == f"{reached.key} is 1, with 1 call made by all runs that share it"
+    assert reached.message == f"{reached.key} is 1, with 1 request sent by all runs that share it"
 
 
 def test_money_is_counted_exactly(runs: list[Commons]) -> None:
