@@ -61,12 +61,14 @@ async def start(config: RunConfig, folder: Path, session: Session, before: Befor
             _check_same_data(data.splits, before.started)
         first = run_started(config, data.splits, folder, guide=guide_of(data.environment), before=before)
         first = evolve(first, worked=worked_of(data.environment), twins=_twins(data.splits))
-        for warning in (*size_notes(config, len(data.splits.train)), *few_notes(data.splits)):
+        for warning in size_notes(config, len(data.splits.train)):
             session.warn(warning)
         async with (
             open_world(data, first.skill, folder, session) as world,
             closing(_new_writer(folder, session)) as writer,
         ):
+            for warning in few_notes(data.splits):
+                session.warn(warning)
             for said in data_notes(config, data.splits):
                 session.note(said)
             first = evolve(first, notes=(*first.notes, *world.notes))
