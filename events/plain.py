@@ -19,6 +19,10 @@ class NotPlainError(OSError):
     """What is there is not a plain file; `strerror` says what, after the name."""
 
 
+class TooLargeError(OSError):
+    """The file has more bytes than such a file may have; `strerror` says how many, after the name."""
+
+
 def open_plain(path: Path, *, follow: bool = False) -> BufferedReader:
     """
     The file, open for reading; with `follow` also behind a symbolic link.
@@ -77,10 +81,16 @@ def set_executable(path: Path, executable: bool) -> None:
         path.chmod(wanted)
 
 
-def read_plain(path: Path, *, follow: bool = False) -> bytes:
-    """All bytes of a plain file; raises as `open_plain` does."""
+def read_plain(path: Path, *, follow: bool = False, most: int | None = None) -> bytes:
+    """All bytes of a plain file; raises as `open_plain` does, and TooLargeError where it has more bytes than `most`."""
     with open_plain(path, follow=follow) as file:
-        return file.read()
+        if most is None:
+            return file.read()
+        if os.fstat(file.fileno()).st_size <= most:
+            content = file.read(most + 1)  # it may grow, and a file of the system says that it has no bytes
+            if len(content) <= most:
+                return content
+        raise TooLargeError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
 
 
 def write_plain(path: Path, content: bytes) -> None:

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.strict_json import STRICT
 from skillopt_es.errors import DataError
-from skillopt_es.events.plain import NotPlainError, read_plain, similar_file
+from skillopt_es.events.plain import NotPlainError, TooLargeError, read_plain, similar_file
 from skillopt_es.events.values import Json
 
 # JSON's own white space, which is less than Python's.
@@ -22,6 +22,8 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 # Half of a pair. It is also found in whole ones, which come out as they were.
 _LONE_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 SUFFIXES = (".json", ".jsonl")
+MOST_BYTES = 500_000_000
+"""Items are held in memory, which has to be enough for some times as much."""
 
 
 @frozen
@@ -100,11 +102,13 @@ def text_of(path: Path) -> str:
     if path.is_dir():
         raise DataError(f"{path} is a folder, not a file", hint="name the .json or .jsonl file that holds the items")
     try:
-        data = read_plain(path, follow=True)
+        data = read_plain(path, follow=True, most=MOST_BYTES)
     except FileNotFoundError:
         raise DataError(f"there is no file {path}", hint=similar_file(path) or "check the path in the config") from None
     except NotPlainError:  # a device may have no end, a pipe no writer
         raise DataError(f"{path} is not a plain file", hint="save what it gives as a file") from None
+    except TooLargeError as error:
+        raise DataError(f"{path} {error.strerror}", hint="keep the items that are needed") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}", hint=unread_hint(error)) from error
     try:

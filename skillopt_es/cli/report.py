@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import as_found, print_json
-from skillopt_es.cli.terminal import write_exactly
+from skillopt_es.cli.terminal import print_error, write_exactly
+
+if TYPE_CHECKING:
+    from skillopt_es.report.facts import Facts
+    from skillopt_es.runs.reading import Reading
 
 REPORT_FILE = "report.html"
 
@@ -47,7 +52,15 @@ def report_command(run: str | None, out: str | None, force: bool, directory: Pat
             write_exactly((page(facts).encode(),))
         else:
             _write(Path(out) if out is not None else folder / REPORT_FILE, page(facts), force=force)
-        return as_found(reading)
+        return _as_found(reading, facts, folder.name)
+
+
+def _as_found(reading: Reading, facts: Facts, name: str) -> int:
+    """Says what could not be read for the page; the exit code. What lies beside the events can be damaged alone."""
+    beside = [problem for problem in facts.problems if reading.problem is None]
+    for problem in beside:
+        print_error(problem, f"`skillopt-es verify {name}` says what was changed")
+    return 1 if beside else as_found(reading)
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:

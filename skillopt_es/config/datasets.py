@@ -9,6 +9,7 @@ from typing import cast
 
 from attrs import frozen
 
+from skillopt_es.config.files import MOST_BYTES
 from skillopt_es.config.sections import Tree
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import read_plain
@@ -53,7 +54,7 @@ def with_own_splits(tree: Tree, sources: dict[str, str], usual: str, folder: Pat
 def _names_in(file: Path) -> list[str]:
     """The splits of a dataset as it was saved; none where there is no such file."""
     try:
-        said = json.loads(read_plain(file, follow=True))
+        said = json.loads(read_plain(file, follow=True, most=MOST_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError) as error:

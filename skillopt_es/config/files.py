@@ -18,9 +18,10 @@ from skillopt_es.config.sections import SECTIONS, Tree
 from skillopt_es.config.values import shown
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.codec import clean_text
-from skillopt_es.events.plain import NotPlainError, read_plain, similar_file
+from skillopt_es.events.plain import NotPlainError, TooLargeError, read_plain, similar_file
 from skillopt_es.events.values import Json
 
+MOST_BYTES = 10_000_000
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
 
 
@@ -55,12 +56,14 @@ def parsed_value(text: str, key: str) -> Json:
 def _text_of(file: Path) -> str:
     try:
         # A config may be a link, and some editors begin it with a byte order mark.
-        return read_plain(file, follow=True).decode("utf-8-sig")
+        return read_plain(file, follow=True, most=MOST_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         meant = similar_file(file) or "`skillopt-es init DIR` writes one"
         raise ConfigError(f"{file}: no such config file", hint=meant) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not UTF-8 text (byte {error.start})") from None
+    except TooLargeError as error:
+        raise ConfigError(f"{file} {error.strerror}", hint="a config is a YAML file of some lines") from None
     except OSError as error:
         if file.is_dir():
             hint = f"name the YAML file in it, such as {file}/config.yaml"

@@ -19,7 +19,7 @@ from skillopt_es.config.backends import spellings
 from skillopt_es.config.datasets import with_own_splits
 from skillopt_es.config.dotenv import dotenv_notes, variables_in
 from skillopt_es.config.draft import ASKED, DEFAULTS
-from skillopt_es.config.files import parsed_value, read_yaml
+from skillopt_es.config.files import MOST_BYTES, parsed_value, read_yaml
 from skillopt_es.config.original import FLAT, read_layer, translated
 from skillopt_es.config.places import is_packaged, packaged
 from skillopt_es.config.reader import TRAINING, parse_config, plain_value
@@ -56,7 +56,14 @@ def load_config(
     if is_packaged(str(real_path(file))):
         return config
     given = tuple(sorted(key for key, source in config.sources.items() if source == ASKED))
-    return evolve(config, file=ConfigFile(real_path(file).name, digest_of(read_plain(file, follow=True)), given))
+    return evolve(config, file=ConfigFile(real_path(file).name, _digest(file), given))
+
+
+def _digest(file: Path) -> str:
+    try:
+        return digest_of(read_plain(file, follow=True, most=MOST_BYTES))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
 
 
 def changed_since(
@@ -69,7 +76,7 @@ def changed_since(
     Raises ConfigError where the file cannot be read any more.
     """
     path = Path(config.folder, file.name)
-    if not path.is_file() or digest_of(read_plain(path, follow=True)) == file.digest:
+    if not path.is_file() or _digest(path) == file.digest:
         return None
     beside = {*file.given, *given}
     layer: Tree = {}

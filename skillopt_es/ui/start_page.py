@@ -16,14 +16,27 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json
 from skillopt_es.report.html import Child, Html, el, fold, note, prose, row, section, table
 from skillopt_es.report.settings import shown
+from skillopt_es.ui.safety import Refused
 from skillopt_es.ui.shell import choice, hidden, part, problem
 
 _OPEN = ("train", "budget")
 """The sections that most runs differ in."""
+_OWN = ("config", "name", "more")
+"""The fields of the form that are no keys."""
 
 
 def settings_of(fields: Mapping[str, str]) -> tuple[str, ...]:
-    """The settings that a filled form names, as `--set` takes them; what was left empty is as the config has it."""
+    """
+    The settings that a filled form names, as `--set` takes them; what was left empty is as the config has it.
+
+    Raises Refused for a field that the form does not have: the run would begin without it.
+    """
+    strangers = sorted(set(fields) - {*_OWN, *keys()})
+    if strangers:
+        raise Refused(
+            f"{', '.join(map(repr, strangers[:3]))} is no key of the form",
+            hint="open the page again; `more` takes an environment's own keys",
+        )
     known = [f"{name}={fields[name].strip()}" for name in keys() if fields.get(name, "").strip()]
     more = [line.strip() for line in fields.get("more", "").splitlines() if line.strip()]
     return (*known, *more)

@@ -28,6 +28,7 @@ from skillopt_es.ui.safety import Refused
 
 _PATIENCE_SECONDS = 90
 _MOST_SETTING = 4000
+_MOST_SHOWN = 60
 _LAST = 4000  # bytes of what a process has said that are shown
 
 
@@ -91,8 +92,12 @@ class Starter:
         named = self.offered().configs.get(config)
         if named is None:
             raise Refused("there is no such config here", hint="choose one of the list")
-        if any(len(text) > _MOST_SETTING or "\0" in text for text in settings):
-            raise Refused("a setting is too long")
+        for text in settings:
+            key = text.partition("=")[0][:_MOST_SHOWN]
+            if len(text) > _MOST_SETTING:
+                raise Refused(f"{key} is too long: a setting has {_MOST_SETTING:,} characters at most")
+            if "\0" in text:  # no argument of a command can hold one
+                raise Refused(f"{key} has a NUL character", hint="type the value again")
         return ("run", *named, *(f"--set={text}" for text in settings), *self._where())
 
     def checked(self, words: Sequence[str]) -> dict[str, Json]:

@@ -141,6 +141,14 @@ def test_a_base_that_is_none(base: object, message: str, hint: str, tmp_path: Pa
     assert hint in error.hint
 
 
+def test_a_config_that_is_far_too_large_is_not_read(tmp_path: Path) -> None:
+    """It says how much a config may have."""
+    (tmp_path / "config.yaml").write_text("model: {}\n")
+    os.truncate(tmp_path / "config.yaml", 2**30)
+    with pytest.raises(ConfigError, match="has more than 10,000,000 bytes"):
+        load_config(tmp_path / "config.yaml")
+
+
 def test_a_config_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     """Nobody may ever write to it."""
     os.mkfifo(tmp_path / "pipe.yaml")

@@ -14,7 +14,7 @@ from support.event_runs import fill
 from support.ready import PATIENCE
 
 from skillopt_es.events.anchor import Anchor, read_anchor, write_anchor
-from skillopt_es.events.plain import NotPlainError, open_plain, read_plain, write_plain
+from skillopt_es.events.plain import NotPlainError, TooLargeError, open_plain, read_plain, write_plain
 
 
 def test_a_plain_file_is_read_and_nothing_else(tmp_path: Path) -> None:
@@ -34,6 +34,10 @@ def test_a_plain_file_is_read_and_nothing_else(tmp_path: Path) -> None:
         open_plain(Path("/dev/zero"))
     with pytest.raises(FileNotFoundError):
         open_plain(tmp_path / "none")
+    assert read_plain(tmp_path / "file", most=12) == b"what it says"
+    for endless in (tmp_path / "file", *Path("/proc/self").glob("status")):  # which says that it has no bytes
+        with pytest.raises(TooLargeError, match="more than 11 bytes"):
+            read_plain(endless, most=11)
 
 
 READ = """

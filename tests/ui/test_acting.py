@@ -137,7 +137,6 @@ def test_a_run_is_begun_by_the_command_with_a_word_for_each_argument(there: Aski
         "config": "demo: demo",
         "name": "mine",
         "train.seed": "7; rm -rf /",
-        "unknown.key": "x",
         "more": "env.grader=exact\n\n--dir=/elsewhere",
     }
     answer = there.post("/start", fields)
@@ -147,6 +146,22 @@ def test_a_run_is_begun_by_the_command_with_a_word_for_each_argument(there: Aski
     assert begun == [["run", "--demo=demo", *settings, place, "--run=mine", "--quiet"]]
     there.post("/run/run/resume", {})
     assert begun[-1] == ["resume", place, "--quiet", "--", "run"]
+
+
+@pytest.mark.parametrize("path", ["/start", "/start/check"])
+def test_what_the_form_does_not_have_is_refused(there: Asking, begun: list[Sequence[str]], path: str) -> None:
+    """A run that began without it would not be the one that was asked for. Each refusal says what is wrong."""
+    given = {"config": "demo: demo", "name": "mine"}
+    for more, why in (
+        ({"unknown.key": "x"}, "unknown.key"),
+        ({"train.sed": "7"}, "is no key of the form"),
+        ({"train.seed": "7\0"}, "train.seed has a NUL character"),
+        ({"train.seed": "7" * 5000}, "train.seed is too long"),
+    ):
+        answer = there.post(path, {**given, **more})
+        assert answer.status_code in (400, 403)
+        assert why in answer.text
+    assert begun == []
 
 
 def test_a_form_that_did_not_work_keeps_what_was_filled_in(there: Asking, begun: list[Sequence[str]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,10 @@ def test_missing_files_and_folders_are_errors(tmp_path: Path) -> None:
         read_items(tmp_path / "none.json")
     with pytest.raises(DataError, match="is a folder, not a file"):
         read_items(tmp_path)
+
+
+def test_a_file_that_memory_would_not_hold_is_not_read(tmp_path: Path) -> None:
+    """A gigabyte of nothing, for instance."""
+    os.truncate(written(tmp_path, A), 2**30)
+    with pytest.raises(DataError, match="has more than 500,000,000 bytes"):
+        read_items(tmp_path / "items.json")
