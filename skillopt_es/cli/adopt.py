@@ -10,6 +10,7 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.errors import OutputRefused
+from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import FileContent, Json, Learned, digest_of
 
 
@@ -23,6 +24,7 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
     """
     Put the best skill of RUN (default: the newest run) in the place of the file or folder that it was trained from.
 
+    The file has to be as the run read it. Where it is a link to such a file, that file is changed, as in an editor.
     A file that the skill has no more is taken away. What was there is kept with a receipt in `.skillopt-es/adopted`,
     beside a file or in a folder. `install` puts a skill where a coding agent finds it; `adopt` changes your own files,
     for instance after a nightly run.
@@ -44,8 +46,19 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
             f"{folder.name} began with {what}, so there is no file to replace",
             hint=f"`skillopt-es export {folder.name} {to}` writes the best skill to a new one",
         )
-    path = found.run.config.path(place)
-    home, name = (path, path.name) if path.is_dir() else (path.parent, path.name)
+    named = Path(found.run.config.folder, place)
+    # What the run read, not what is there now: a file that became a folder, or a link, is not the run's any more.
+    if tuple(found.skill("initial").contents) == (named.name,):
+        path = real_path(named.parent) / named.name
+        home, name = path.parent, path.name
+    else:
+        path = found.run.config.path(place)
+        home, name = path, path.name
+        if not path.is_dir():
+            raise OutputRefused(
+                f"{path} is not the folder any more that the run began with",
+                hint=f"put it back, or write the skill with `skillopt-es export {folder.name} FOLDER/`",
+            )
     if undo:
         files = take_back(home, name)
         if as_json:

@@ -18,7 +18,7 @@ from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.counting import counted
 from skillopt_es.engine.tasks import mean_score
-from skillopt_es.errors import BackendError, ConfigError
+from skillopt_es.errors import BackendError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.plain import real_path
@@ -189,7 +189,7 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
     if not file.exists():
         raise DataError(f"--skill {file}: no such file", hint="name the file or the folder of the skill")
-    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(real_path(file)))))
+    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.absolute()))))
 
 
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
@@ -326,15 +326,14 @@ def _split_json(result: SplitResult) -> Json:
 
 def write_rows(evaluated: Evaluated, file: Path) -> None:
     """One JSON line an item, in the order of the data."""
+    from skillopt_es.deploy.files import write_file
+
     lines = [
         json.dumps({"split": result.split, **_item_json(row)}, ensure_ascii=False)
         for result in evaluated.results
         for row in result.rows
     ]
-    try:
-        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--out {file}: cannot be written: {error.strerror}") from error
+    write_file(file, "".join(f"{line}\n" for line in lines))
 
 
 def _item_json(row: RolloutCompleted) -> dict[str, Json]:

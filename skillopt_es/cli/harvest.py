@@ -63,6 +63,7 @@ def scan_command(
     is, with what was decided about it.
     """
     from skillopt_es.config.places import refuse_packaged
+    from skillopt_es.deploy.files import refuse_run_files
     from skillopt_es.harvest.mining import candidates
     from skillopt_es.harvest.review import appended, read_harvest
     from skillopt_es.ports import Unreadable
@@ -70,6 +71,7 @@ def scan_command(
 
     chosen = _known(agents, AGENT_NAMES)
     refuse_packaged(out)
+    refuse_run_files(out)
     known = read_harvest(out)
     day = _day(since)
     everything = list(read_conversations(Path.home() if home is None else home, chosen))

@@ -13,7 +13,7 @@ import click
 from skillopt_es.cli.options import json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
-from skillopt_es.errors import ConfigError, OutputRefused
+from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
@@ -40,16 +40,13 @@ def import_tasks_command(
     SOURCE is CSV, TSV, Parquet, JSON or JSON Lines, a HuggingFace dataset on disk, promptfoo tests, an inspect_ai log
     or samples, DSPy examples, an OpenAI Evals file or a task file of SkillOpt-Sleep.
     """
+    from skillopt_es.deploy.files import refuse_existing, write_file
     from skillopt_es.sessions.tasksets import find_tasks
 
-    if target.exists() and not force:
-        raise OutputRefused(f"{target} exists already", hint="name another file with --to, or use --force")
+    refuse_existing(target, force=force)
     found = find_tasks(source, kind or "", _mapping(fields))
     lines = "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in found.tasks)
-    try:
-        target.write_text(lines, encoding="utf-8")
-    except OSError as error:
-        raise OutputRefused(f"{target} cannot be written: {error.strerror}") from error
+    write_file(target, lines, force=force)
     if as_json:
         print_json(_document(found))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import click
 
 from skillopt_es.config.places import refuse_packaged
 from skillopt_es.errors import ConfigError, OutputRefused
+from skillopt_es.events.values import FileContent
 
 _FILES = {
     "config.yaml": "the endpoint, the models and the sizes of a run",
@@ -44,7 +46,7 @@ _IGNORED = "# what skillopt-es writes beside your files\nruns/\nevals/\n# keys\n
 @click.command("init")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--agent", type=click.Choice(list(_AGENTS)), help="With an agent of your own, in this language.")
-@click.option("--force", is_flag=True, help="Overwrite the files that are there.")
+@click.option("--force", is_flag=True, help="Replace the files that are there; of a link, the link itself.")
 def init_command(directory: Path, agent: str | None, force: bool) -> None:
     """
     Write a small working project for your own tasks into DIR.
@@ -64,25 +66,26 @@ def init_command(directory: Path, agent: str | None, force: bool) -> None:
 
 def write_project(directory: Path, agent: str | None = None, *, force: bool) -> Mapping[str, str]:
     """Writes the project's files, and names them; raises ConfigError, and writes nothing, where one is there."""
+    from skillopt_es.deploy.files import refuse_existing, write_content
+
     files = dict(_FILES)
     if agent is not None:
         files[_AGENTS[agent][0]] = "your agent, which does the tasks"
     refuse_packaged(directory)
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"{directory} is a file, not a folder", hint="name another folder")
-    there = [name for name in files if (directory / name).exists()]
+    there = [name for name in files if os.path.lexists(directory / name)]
     if there and not force:
         raise ConfigError(
             f"{directory} has {', '.join(there)} already", hint="name another folder, or overwrite them with --force"
         )
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name in files:
-            (directory / name).write_bytes(_template(name, agent))
-        if not (directory / ".gitignore").exists():
-            (directory / ".gitignore").write_text(_IGNORED, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{error.filename or directory} cannot be written: {error.strerror}") from error
+    contents = {name: _template(name, agent) for name in files}
+    if not os.path.lexists(directory / ".gitignore"):
+        contents[".gitignore"] = _IGNORED.encode()
+    for name in contents:  # all of them or none
+        refuse_existing(directory / name, force=force)
+    for name, content in contents.items():
+        write_content(directory / name, FileContent(content), force=force)
     return files
 
 

@@ -35,7 +35,7 @@ from skillopt_es.projections.deciding import deciding_in
 from skillopt_es.projections.intervals import Judged
 from skillopt_es.projections.lines import Part, part_of
 from skillopt_es.projections.state import AnyState
-from skillopt_es.runs.folders import dir_option
+from skillopt_es.runs.folders import BEST_FOLDER, dir_option
 from skillopt_es.runs.overview import Spent, spent
 from skillopt_es.runs.reading import Reading
 from skillopt_es.runs.snapshot import counted_verdicts
@@ -89,14 +89,14 @@ def write_best(state: AnyState, folder: Path) -> Path:
     """The best skill's files under `best/`; the path of the main one, or of a whole folder of skills."""
     assert state.best is not None
     if state.best.skill.is_folder:
-        _clear_skills(folder / "best", state.best.skill)
+        _clear_skills(folder / BEST_FOLDER, state.best.skill)
     for path, each in state.best.skill.contents.items():
-        file = folder / "best" / path
+        file = folder / BEST_FOLDER / path
         if not (file.is_file() and file.read_bytes() == each.content):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(each.content)
         set_executable(file, each.executable)
-    return folder / "best" / state.best.skill.main
+    return folder / BEST_FOLDER / state.best.skill.main
 
 
 def _clear_skills(best: Path, tree: SkillTree) -> None:

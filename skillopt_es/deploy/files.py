@@ -12,27 +12,61 @@ from skillopt_es.deploy.check import provenance_in
 from skillopt_es.deploy.folder import SkillFolder
 from skillopt_es.deploy.provenance import FILE
 from skillopt_es.errors import DataError, OutputRefused
-from skillopt_es.events.plain import set_executable
+from skillopt_es.events.anchor import ANCHOR_FILE
+from skillopt_es.events.lock import LOCK_FILE
+from skillopt_es.events.plain import real_path, set_executable
+from skillopt_es.events.schema import LOG_FILE
+from skillopt_es.events.tail import TAIL_FILE
 from skillopt_es.events.values import FileContent, SkillTree
+from skillopt_es.runs.folders import BEST_FOLDER, is_run
+from skillopt_es.runs.inbox import INBOX
+from skillopt_es.runs.kept import OVERVIEW_FILE, SUMS_FILE
+from skillopt_es.runs.now import NOW_FILE
+from skillopt_es.runs.run_log import LOGS_FILE
+from skillopt_es.sessions.accounts import FILE as ACCOUNTS_FILE
+
+_LOGGED = (ANCHOR_FILE, LOCK_FILE, TAIL_FILE, LOGS_FILE, ACCOUNTS_FILE)
+_OF_RUNS = frozenset((*_LOGGED, NOW_FILE, OVERVIEW_FILE, SUMS_FILE, INBOX, BEST_FOLDER))
+_OF_SWEEPS = "sweep.jsonl"
+
+
+def refuse_run_files(path: Path) -> None:
+    """Raises OutputRefused for what a run, or a sweep, keeps in its folder: its log, its lock, its best skill."""
+    # The name itself is not followed: where it is a link, the link is replaced.
+    parent = real_path(path.parent)
+    for folder in (parent, *parent.parents):
+        first = (parent / path.name).relative_to(folder).parts[0]
+        if (first in _OF_RUNS or first.startswith(LOG_FILE)) and is_run(folder):
+            raise OutputRefused(f"{path} belongs to the run {folder.name}", hint="name a place outside of its folder")
+    if path.name == _OF_SWEEPS and path.exists():
+        raise OutputRefused(f"{path} belongs to the sweep in {parent.name}", hint="name another file")
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Raises OutputRefused for a file that is there, unless it may be replaced, and for one of this package."""
+    """Raises OutputRefused for a file that is there, unless it may be replaced, and for one of a run or of ours."""
     refuse_packaged(path)
+    refuse_run_files(path)
     if path.is_dir():
         raise OutputRefused(f"{path} is a folder", hint="name a file in it")
-    if path.exists() and not force:
+    if path.exists() and not path.is_file():
+        raise OutputRefused(f"{path} is not a plain file", hint="name another file")
+    if (path.exists() or path.is_symlink()) and not force:
         raise OutputRefused(f"{path} exists already", hint="--force replaces it")
 
 
 @contextmanager
 def writing(path: Path, *, force: bool) -> Iterator[Path]:
-    """A draft beside a file, which takes the file's place when all is written, and goes when something fails."""
+    """
+    A draft beside a file, which takes the file's place when all is written, and goes when something fails.
+
+    A link is replaced itself: what it leads to stays as it is.
+    """
     refuse_existing(path, force=force)
     # In the same folder, hence on the same disk: only there does `replace` take one step.
     draft = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        draft.unlink(missing_ok=True)  # a link of that name would lead elsewhere
         yield draft
         draft.replace(path)
     except (OSError, sqlite3.OperationalError) as error:

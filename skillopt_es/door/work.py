@@ -318,7 +318,7 @@ def _tree(given: SkillTree | Run | PathOrText, config: RunConfig) -> tuple[Skill
             f"skill is {given!r:.60}, but must be a SkillTree, a Run or the path of a skill",
             hint='`run.skill("best")` is a SkillTree',
         )
-    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(real_path(Path(given))))))
+    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(Path(given).absolute()))))
 
 
 async def aestimate(config: Config = None, *, runs: PathOrText = "runs", **handed: Unpack[Handed]) -> Estimate:

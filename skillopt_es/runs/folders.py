@@ -22,6 +22,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 USUAL = Path("runs")
 """Where runs are unless `--dir` says otherwise."""
 
+BEST_FOLDER = "best"
+"""Where a run's best skill lies in its folder."""
+
 
 def dir_option(directory: Path) -> str:
     """What a command has to be told to look there, with a space before it; nothing where it looks by itself."""

@@ -23,6 +23,9 @@ from skillopt_es.runs.folders import is_run
 
 _logged: ContextVar[Path | None] = ContextVar("logged", default=None)
 
+LOGS_FILE = "logs.jsonl"
+"""What a run writes for log tools, in its folder."""
+
 
 @contextmanager
 def logged_to(folder: Path) -> Iterator[None]:
@@ -39,7 +42,7 @@ def logged_to(folder: Path) -> Iterator[None]:
         early.append(f"{as_json(line)}\n")
         with suppress(OSError):
             if file is None and is_run(folder):  # a run that cannot start leaves nothing
-                file = (folder / "logs.jsonl").open("a", encoding="utf-8")
+                file = (folder / LOGS_FILE).open("a", encoding="utf-8")
             if file is not None:
                 file.writelines(early)
                 file.flush()

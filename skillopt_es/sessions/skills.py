@@ -11,7 +11,7 @@ from pathlib import Path
 
 from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError, DataError
-from skillopt_es.events.plain import NotPlainError, read_plain, real_path
+from skillopt_es.events.plain import NotPlainError, TooLargeError, read_plain, real_path
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import ChatModel, Environment, opens_skills, provided
 from skillopt_es.skill.folders import (
@@ -36,6 +36,7 @@ _STEP = re.compile(r"skill_v0*(?P<step>\d+)\.md")
 _LEFT_OUT = frozenset(
     {".git", "__pycache__", ".DS_Store", "PROVENANCE.json", ".skillopt-es-receipt.json", ".skillopt-es"}
 )
+_MOST_ALONE = 10_000_000  # bytes of a skill that is one file
 _MOST_BYTES = 4 * MOST_FILE  # a character has four bytes at most
 
 
@@ -68,16 +69,18 @@ def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
     if path.is_dir():
         _check_apart(path, config)
         return _folder(path)
+    # As the config names it: a link's own name says where the skill belongs, and what it leads to may change.
+    name = Path(config.env.skill_init).name
     text, origin = read_skill(path), origin_of(path)
-    text, ended = _plain(text, path.name)
-    return SkillTree(files={path.name: text}, main=path.name), (*((origin,) if origin else ()), *ended)
+    text, ended = _plain(text, name)
+    return SkillTree(files={name: text}, main=name), (*((origin,) if origin else ()), *ended)
 
 
 def read_skill(path: Path) -> str:
     """A skill file's text; raises DataError saying what is wrong with it."""
     try:
         # As bytes: reading it as text would change its line ends, and nobody would be told.
-        return read_plain(path, follow=True).decode("utf-8")
+        content = read_plain(path, follow=True, most=_MOST_ALONE).decode("utf-8")
     except FileNotFoundError:
         raise DataError(
             f"{path}: no such skill file", hint="fix env.skill_init, or leave it empty to start from nothing"
@@ -86,8 +89,13 @@ def read_skill(path: Path) -> str:
         raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
     except NotPlainError:  # a device may have no end, a pipe no writer
         raise DataError(f"{path} is not a plain file", hint="name a file such as SKILL.md") from None
+    except TooLargeError as error:
+        raise DataError(f"{path} {error.strerror}", hint="name a skill, which an agent can read") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    if "\x00" in content:
+        raise DataError(f"{path}: not text (it has a NUL character)", hint="save the skill as UTF-8")
+    return content
 
 
 def check_opening(skill: SkillTree, model: ChatModel, environment: Environment) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from support.event_runs import forge
 from support.in_process import Cli
 
 from skillopt_es.config.places import packaged
@@ -119,3 +121,128 @@ def test_the_packages_own_files_are_never_written_to(
         assert "belongs to the installed skillopt-es" in done.err, (words, done.err)
     assert "`skillopt-es export RUN SKILL.md`" in cli("adopt", "demo").err
     assert contents(package) == before
+
+
+def train(cli: Cli, name: str, skill: str) -> None:
+    """A short run of the demo's tasks that begins with this skill."""
+    sets = ("--set", "train.num_epochs=1", "--set", "train.batch_size=12", "--set", f"env.skill_init={skill}")
+    assert cli("run", "--name", name, "--quiet", *sets).code == 0
+
+
+@pytest.fixture
+def linked(project: Path, cli: Cli) -> Path:
+    """SKILL.md, a link to real/orig.md, and a run that began with it."""
+    (project / "real").mkdir()
+    (project / "real/orig.md").write_text(START, encoding="utf-8")
+    (project / "SKILL.md").symlink_to("real/orig.md")
+    train(cli, "linked", "SKILL.md")
+    return project
+
+
+def refused(cli: Cli, project: Path, *words: object) -> str:
+    """The sentence of a command that changes no file."""
+    before = contents(project)
+    done = cli(*words)
+    assert (done.code, done.out) == (2, "")
+    assert {path: text for path, text in contents(project).items() if "runs" not in path.parts} == {
+        path: text for path, text in before.items() if "runs" not in path.parts
+    }
+    return done.err
+
+
+def test_of_a_link_the_file_that_it_leads_to_is_changed(cli: Cli, linked: Path) -> None:
+    """As an editor does it; the skill has the link's name, and the link stays."""
+    best = (linked / "runs/linked/best/SKILL.md").read_text(encoding="utf-8")
+    assert f"adopted: {linked / 'SKILL.md'}" in cli("adopt", "linked").out
+    assert (linked / "SKILL.md").readlink() == Path("real/orig.md")
+    assert (linked / "real/orig.md").read_text(encoding="utf-8") == best != START
+    assert sorted(path.name for path in (linked / "real").iterdir()) == ["orig.md"]
+    assert "put back:" in cli("adopt", "linked", "--undo").out
+    assert (linked / "SKILL.md").readlink() == Path("real/orig.md")
+    assert (linked / "real/orig.md").read_text(encoding="utf-8") == START
+
+
+def test_a_link_that_became_a_file_or_leads_elsewhere_is_what_has_to_be_as_it_was(cli: Cli, linked: Path) -> None:
+    """It is the named file that counts, not the one that the link led to."""
+    (linked / "SKILL.md").unlink()
+    (linked / "SKILL.md").write_text("mine\n", encoding="utf-8")
+    assert f"{linked / 'SKILL.md'} is not what the run began with" in refused(cli, linked, "adopt", "linked")
+    (linked / "SKILL.md").unlink()
+    (linked / "there").mkdir()
+    (linked / "there/other.md").write_text("of somebody else\n", encoding="utf-8")
+    (linked / "SKILL.md").symlink_to("there/other.md")
+    assert f"{linked / 'SKILL.md'} is not what the run began with" in refused(cli, linked, "adopt", "linked")
+    (linked / "SKILL.md").unlink()
+    (linked / "SKILL.md").write_text(START, encoding="utf-8")
+    assert cli("adopt", "linked").code == 0
+    assert (linked / "real/orig.md").read_text(encoding="utf-8") == START
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_what_is_no_plain_file_any_more_is_refused(
+    cli: Cli, project: Path, tmp_path_factory: pytest.TempPathFactory, force: tuple[str, ...]
+) -> None:
+    """A folder, a link that leads nowhere, nothing at all: whatever the options."""
+    outside = tmp_path_factory.mktemp("outside")
+    mine = project / "MINE.md"
+    mine.unlink()
+    assert f"{mine} is not there any more" in refused(cli, project, "adopt", "one", *force)
+    mine.mkdir()
+    assert f"{mine} is not a plain file any more" in refused(cli, project, "adopt", "one", *force)
+    mine.rmdir()
+    mine.symlink_to(outside / "new.md")
+    said = refused(cli, project, "adopt", "one", *force)
+    assert f"{mine} is a link that leads to no plain file" in said
+    assert "`skillopt-es export RUN FILE`" in said
+    assert not list(outside.iterdir())
+
+
+def test_backups_are_not_written_through_links(
+    cli: Cli, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Neither through the folder of all of them, nor through one below it, nor by a draft's name."""
+    outside = tmp_path_factory.mktemp("outside")
+    store = project / ".skillopt-es"
+    for link in (store, store / "adopted", store / "adopted/MINE.md", store / "adopted/MINE.md/before"):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(outside)
+        assert f"{link} is a link" in refused(cli, project, "adopt", "one")
+        link.unlink()
+    (outside / "theirs").write_text("theirs", encoding="utf-8")
+    (project / ".MINE.md.new").symlink_to(outside / "theirs")
+    assert cli("adopt", "one").code == 0
+    assert not (project / "MINE.md").is_symlink()
+    assert contents(outside) == {outside / "theirs": b"theirs"}
+
+
+def test_a_folder_of_a_skill_that_is_none_any_more_is_refused(
+    cli: Cli, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Nothing is written beside it, in its place, or where its files' links lead."""
+    outside = tmp_path_factory.mktemp("outside")
+    folder = project / "skill"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(START, encoding="utf-8")
+    train(cli, "folder", "skill")
+    (folder / "SKILL.md").rename(outside / "moved.md")
+    assert "is not there any more" in refused(cli, project, "adopt", "folder")
+    (folder / "SKILL.md").symlink_to(outside / "moved.md")
+    assert f"is a link that leads out of {folder}" in refused(cli, project, "adopt", "folder", "--force")
+    (folder / "SKILL.md").unlink()
+    folder.rmdir()
+    folder.write_text(START, encoding="utf-8")
+    assert f"{folder} is not the folder any more" in refused(cli, project, "adopt", "folder")
+
+
+def test_a_damaged_log_and_a_cut_one_are_not_adopted(cli: Cli, project: Path) -> None:
+    """The file stays as it is, and the sentence names the damage."""
+    run = project / "runs/one"
+    cut, short = (shutil.copytree(run, project / "runs" / name) for name in ("cut", "short"))
+    forge(cut, "delete from events where seq > 20")
+    os.truncate(short / "log.db", (short / "log.db").stat().st_size // 2)
+    forge(run, "update events set data = '{}' where seq = 5")
+    for name in ("one", "cut", "short"):
+        done = cli("adopt", name, "--force")
+        assert (done.code, done.out) == (1, ""), (name, done)
+    assert "event 5" in cli("adopt", "one").err
+    assert (project / "MINE.md").read_text(encoding="utf-8") == START

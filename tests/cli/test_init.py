@@ -139,3 +139,18 @@ def test_a_split_by_ratio_works_as_the_config_says(tmp_path: Path) -> None:
         "16 train, 8 val, 8 test items",
         "8 validation tasks: fewer than 20 show large gains and losses only",
     ]
+
+
+def test_force_replaces_a_link_and_not_what_it_leads_to(tmp_path: Path) -> None:
+    """The file outside stays as it is, and so does one that a link to nothing would make."""
+    outside, inside = tmp_path / "v", tmp_path / "p"
+    outside.write_text("theirs")
+    inside.mkdir()
+    (inside / "config.yaml").symlink_to("../v")
+    (inside / "tasks.jsonl").symlink_to("../new")
+    (inside / ".gitignore").symlink_to("../ignored")
+    assert "config.yaml, tasks.jsonl already" in command("init", "p", cwd=tmp_path).err
+    assert command("init", "p", "--force", cwd=tmp_path).code == 0
+    assert outside.read_text() == "theirs"
+    assert not (inside / "config.yaml").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p", "v"]

@@ -109,6 +109,45 @@ def test_a_damaged_run_has_a_page_and_an_exit_code(cli: Cli, run: Path) -> None:
     assert (document["read"], len(document["problems"])) == (499, 1)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update calls set input_tokens = input_tokens + 1 where n = 3",
+        "update calls set response = (select response from calls where n = 4) where n = 3",
+        "update forms set model = 'another' where id = 1",
+    ],
+)
+def test_a_changed_call_form_or_response_has_an_exit_code_too(cli: Cli, run: Path, change: str) -> None:
+    """Its events are whole: the page says what is wrong, and so does the terminal."""
+    forge(run, change)
+    done = cli("report", run)
+    assert done.code == 1
+    assert "calls and tokens cannot be read: call" in done.err
+    assert "`skillopt-es verify demo` says what was changed" in done.err
+    assert "was changed after it was recorded" in Page((run / "report.html").read_text(encoding="utf-8")).text
+    as_json = cli("report", run, "--json")
+    assert (as_json.code, len(as_json.json["problems"])) == (1, 1)
+
+
+def test_a_runs_own_files_are_not_replaced(cli: Cli, run: Path, tmp_path: Path) -> None:
+    """By no command and no force: its log is the run."""
+    before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and "-" not in path.name}
+    for words in (
+        ("report", run, "--out", run / "log.db", "--force"),
+        ("export", run, run / "log.db", "--force"),
+        ("export", run, run / "head.json", "--format", "jsonl", "--force"),
+        ("export", run, run / "log.db", "--format", "sqlite", "--force"),
+        ("freeze", run, "--out", run / "log.db", "--force"),
+        ("init", run / "best", "--force"),
+        ("harvest", "scan", "--home", tmp_path, "--out", run / "logs.jsonl"),
+    ):
+        done = cli(*words)
+        assert (done.code, done.out) == (2, ""), (words, done)
+        assert "belongs to the run demo" in done.err, (words, done.err)
+    after = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and "-" not in path.name}
+    assert after == before
+
+
 def test_a_run_that_has_not_begun_has_a_page(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
     """There is little to say, and it is said."""
     folder = cut_off(demo_run, tmp_path / "new", 0)

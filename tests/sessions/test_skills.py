@@ -268,3 +268,22 @@ def test_where_a_skill_has_several_files_an_edit_says_which(tmp_path: Path) -> N
     analyst = asked[0]
     assert '"file"' in json.dumps(analyst.schema)
     assert "An edit names its own in `file`" in analyst.messages[-1].content
+
+
+def test_a_skill_that_no_agent_could_read_is_refused(tmp_path: Path) -> None:
+    """One that is far too large, before it is read; and one that is no text."""
+    for name in ("large.md", "zero.md"):
+        (tmp_path / name).write_text("# Skill\n")
+    os.truncate(tmp_path / "large.md", 2**30)
+    with pytest.raises(DataError, match="has more than 10,000,000 bytes"):
+        loaded(tmp_path, "large.md")
+    (tmp_path / "zero.md").write_bytes(b"# Skill\n\x00\n")
+    with pytest.raises(DataError, match="not text"):
+        loaded(tmp_path, "zero.md")
+
+
+def test_a_skill_that_is_a_link_has_the_links_name(tmp_path: Path) -> None:
+    """The config names that one; what it leads to may be another file tomorrow."""
+    (tmp_path / "orig.md").write_text("# Skill\n")
+    (tmp_path / "SKILL.md").symlink_to("orig.md")
+    assert loaded(tmp_path, "SKILL.md")[0] == SkillTree(files={"SKILL.md": "# Skill\n"}, main="SKILL.md")
