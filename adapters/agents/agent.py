@@ -145,9 +145,7 @@ class OwnAgent:
             raise
         finally:
             self._pace.leave()
-        clean = self._redactor.reply
-        steps = tuple(evolve(step, text=clean(step.text), output=clean(step.output)) for step in reply.steps)
-        return evolve(reply, text=clean(reply.text), steps=steps, model=clean(reply.model))
+        return self._redactor.answer(reply)
 
     async def attempted(self, request: ChatRequest, gateway: Gateway | None) -> ChatReply:
         """The same, where it may ask a model through a gateway."""
@@ -217,18 +215,19 @@ class OwnAgent:
         return answer
 
     def _reply(self, answer: AgentAnswer, latency_ms: int, tries: tuple[Try, ...]) -> ChatReply:
-        clean = self._redactor.reply
-        steps = tuple(evolve(step, text=clean(step.text), output=clean(step.output)) for step in answer.steps)
-        return ChatReply(
-            text=clean(answer.text),
-            finish="stop",
-            usage=answer.usage,
-            model=clean(answer.model),
-            latency_ms=latency_ms,
-            tries=tries,
-            steps=bounded(steps),
-            cost=answer.cost,
+        reply = self._redactor.answer(
+            ChatReply(
+                text=answer.text,
+                finish="stop",
+                usage=answer.usage,
+                model=answer.model,
+                latency_ms=latency_ms,
+                tries=tries,
+                steps=answer.steps,
+                cost=answer.cost,
+            )
         )
+        return evolve(reply, steps=bounded(reply.steps))
 
     def _clean(self, error: CallFailed) -> None:
         clean = self._redactor.error

@@ -295,17 +295,7 @@ class HttpModel:
         usage = reply.usage
         if estimated and usage.input is not None and usage.output is not None:
             self._limiter.settle(estimated, usage.input + usage.output)
-        clean = self._redactor.reply
-        calls = reply.tool_calls
-        return ChatReply(
-            text=clean(reply.text),
-            finish=reply.finish,
-            tool_calls=tuple(evolve(call, arguments=clean(call.arguments)) for call in calls) if calls else calls,
-            usage=usage,
-            model=clean(reply.model),
-            request_id=clean(reply.request_id),
-            latency_ms=latency_ms,
-        )
+        return evolve(self._redactor.answer(reply), latency_ms=latency_ms)
 
     def _redacted(self, failed: Failure) -> Failure:
         clean = self._redactor.error

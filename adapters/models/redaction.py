@@ -15,6 +15,10 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
+from attrs import evolve
+
+from skillopt_es.ports import ChatReply
+
 REDACTED = "[redacted]"
 SHORTEST_SECRET = 8
 _PIECE = 10
@@ -49,6 +53,22 @@ class Redactor:
             if secret in text:
                 text = text.replace(secret, REDACTED)
         return text
+
+    def answer(self, reply: ChatReply) -> ChatReply:
+        """A reply without whole secrets in any of its texts, whichever model or agent has sent it."""
+        clean = self.reply
+        return evolve(
+            reply,
+            text=clean(reply.text),
+            tool_calls=tuple(
+                evolve(call, id=clean(call.id), name=clean(call.name), arguments=clean(call.arguments))
+                for call in reply.tool_calls
+            ),
+            model=clean(reply.model),
+            request_id=clean(reply.request_id),
+            tries=tuple(evolve(each, message=clean(each.message)) for each in reply.tries),
+            steps=tuple(evolve(step, text=clean(step.text), output=clean(step.output)) for step in reply.steps),
+        )
 
     def remark(self, text: str) -> str:
         """What somebody's code says, without whole secrets and long pieces of them; the same object if it has none."""

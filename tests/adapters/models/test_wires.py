@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import asdict, evolve
 from support.chat import question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, Handler, ModelServer
 from support.wires import FORMATS, STREAM, VERSION, Format, Said
 
 from skillopt_es.adapters.models.http_model import Outside
+from skillopt_es.adapters.models.redaction import REDACTED
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Tool, ToolCall, Usage
 
 KEY = "sk-canary-0123456789abcdefWXYZ"
@@ -353,6 +354,19 @@ def test_asked_for_tools_are_read(spoken: Format, stream: bool) -> None:
     assert [(c.id, c.name, json.loads(c.arguments)) for c in reply.tool_calls] == [
         (c.id, c.name, json.loads(c.arguments)) for c in CALLS
     ]
+
+
+@pytest.mark.parametrize("stream", STREAMED)
+@pytest.mark.parametrize("spoken", SPOKEN)
+def test_no_text_of_a_reply_keeps_the_key(spoken: Format, stream: bool) -> None:
+    """Neither what is said nor what names a tool's call, which both go to the log and to an agent behind a gateway."""
+    call = ToolCall(f"call_{KEY}", f"look_{KEY}", json.dumps({"word": KEY}))
+    said = Said(text=f"it is {KEY}", finish="tools", calls=(call,))
+    reply = reply_of(spoken, spoken.answer(said, stream=stream), stream=stream)
+    assert KEY not in str(asdict(reply))
+    assert reply.text == f"it is {REDACTED}"
+    assert [(c.id, c.name) for c in reply.tool_calls] == [(f"call_{REDACTED}", f"look_{REDACTED}")]
+    assert json.loads(reply.tool_calls[0].arguments) == {"word": REDACTED}
 
 
 @pytest.mark.parametrize("stream", STREAMED)
