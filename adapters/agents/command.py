@@ -19,6 +19,7 @@ from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.adapters.models.errors import failure
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program
 from skillopt_es.adapters.sandboxes.apart import distance, run_apart
+from skillopt_es.adapters.sandboxes.covers import Covers
 from skillopt_es.ports import AgentTask, ChatModel, ModelSettings, provider
 
 GRACE_SECONDS = 2.0
@@ -33,7 +34,7 @@ class CommandWay:
     folder: Path
     variables: Mapping[str, str] = field(repr=False)
     most_output: int
-    keys: tuple[str, ...]
+    keys: Covers
     isolated: bool
     as_json: bool = False
 
@@ -114,7 +115,9 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
     named = named_variables(settings, environ)
     variables = {**user_variables(environ), **named}
     own = settings.agent
-    way = CommandWay(argv, folder, variables, settings.max_reply_bytes, own.keys, own.isolated, own.json_answers)
+    way = CommandWay(
+        argv, folder, variables, settings.max_reply_bytes, Covers(own.keys), own.isolated, own.json_answers
+    )
     return OwnAgent(way, settings, secrets_in((*named.values(),), environ))
 
 

@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, Run, Transcript
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
 from skillopt_es.adapters.harnesses.failures import failure_in, hint_for, meant_by
-from skillopt_es.adapters.harnesses.hiding import CannotHideError, check_hiding, covered, needed
+from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hide, needed
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
 from skillopt_es.adapters.harnesses.stream import bounded, read_stream
 from skillopt_es.adapters.harnesses.workspace import (
@@ -40,6 +40,7 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program
 from skillopt_es.adapters.sandboxes.apart import distance, run_apart
+from skillopt_es.adapters.sandboxes.covers import Covers
 from skillopt_es.ports import (
     Answers,
     CallFailed,
@@ -93,7 +94,7 @@ class Harness:
         self._command = command_of(agent, settings, self._own, environ)
         self._redactor = Redactor(self._child.secrets)
         self._version = ""
-        self._hidden: tuple[str, ...] = self._own.keys
+        self._hidden = Covers(self._own.keys)
         self._clock = clock
         self._sleep = sleep
         self._grace = grace
@@ -134,10 +135,9 @@ class Harness:
         """Runs of the agent do not see these any more; returns why that cannot be done."""
         try:
             paths = covered(answers, needed(self._command, self._child.variables))
-            await check_hiding(paths, isolated=self._own.isolated)
+            self._hidden = await hide(paths, self._own.keys, isolated=self._own.isolated)
         except (CannotHideError, OSError) as error:
             return str(error)
-        self._hidden = (*paths, *self._own.keys)
         return ""
 
     async def within_reach(self) -> str:
@@ -315,18 +315,20 @@ class Harness:
         raise self._call_failed(self._redacted(failure(kind, what)), 0, [])
 
     def _reply(self, transcript: Transcript, latency_ms: int, tries: list[Try]) -> ChatReply:
-        clean = self._redactor.reply
-        steps = [evolve(step, text=clean(step.text), output=clean(step.output)) for step in transcript.steps]
-        return ChatReply(
-            text=clean(transcript.answer or ""),
-            finish="stop",
-            usage=transcript.usage,
-            model=", ".join(filter(None, (clean(transcript.model), self._version))),
-            request_id=clean(transcript.session),
-            latency_ms=latency_ms,
-            tries=tuple(tries),
-            steps=bounded(steps),
+        reply = self._redactor.answer(
+            ChatReply(
+                text=transcript.answer or "",
+                finish="stop",
+                usage=transcript.usage,
+                model=transcript.model,
+                request_id=transcript.session,
+                latency_ms=latency_ms,
+                tries=tuple(tries),
+                steps=transcript.steps,
+            )
         )
+        model = ", ".join(filter(None, (reply.model, self._version)))
+        return evolve(reply, model=model, steps=bounded(reply.steps))
 
     def _redacted(self, failed: Failure) -> Failure:
         return evolve(failed, message=self._redactor.error(failed.message))

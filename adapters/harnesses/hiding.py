@@ -8,6 +8,7 @@ from pathlib import Path
 
 from skillopt_es.adapters.processes import NotStartedError, Program
 from skillopt_es.adapters.sandboxes.apart import distance, run_apart
+from skillopt_es.adapters.sandboxes.covers import Covers
 from skillopt_es.adapters.sandboxes.places import python_places
 from skillopt_es.adapters.sandboxes.start import command_for
 from skillopt_es.ports import Answers
@@ -31,6 +32,7 @@ _SYSTEM = (
 )
 _SECONDS = 30.0
 _LONGEST = 1_000_000  # of all arguments the kernel takes 2 MiB
+_MOST = 300  # each is kept open, and a process may open 1024 files on most systems
 
 
 class CannotHideError(Exception):
@@ -75,18 +77,20 @@ def _without(place: Path, keep: tuple[Path, ...]) -> Iterator[Path]:
             yield inside if inside.is_relative_to(place) else entry
 
 
-async def check_hiding(paths: Sequence[str], *, isolated: bool) -> None:
-    """Raises CannotHideError where a program would see these files and folders all the same."""
+async def hide(paths: Sequence[str], keys: Sequence[str], *, isolated: bool) -> Covers:
+    """Covers these and the files with keys; raises CannotHideError where a program would see them all the same."""
     here = await distance(isolated=isolated)
     if here.how_far != "apart":
         raise CannotHideError(here.why)
-    if sum(map(len, paths)) > _LONGEST:
+    if sum(map(len, paths)) > _LONGEST or len(paths) > _MOST:
         raise CannotHideError(f"there are {len(paths)} files and folders to hide: keep them in one folder")
     look = command_for("look")
     trial = Program(argv=look, folder=Path("/"), environment={}, stdin=b"", seconds=_SECONDS, most_output=65_536)
     try:
-        ended = await run_apart(trial, hidden=paths)
+        covers = Covers((*paths, *keys))
+        ended = await run_apart(trial, hidden=covers)
     except (NotStartedError, TimeoutError) as error:
         raise CannotHideError(str(error) or "a trial did not end") from error
     if ended.how != "exited" or ended.code:
         raise CannotHideError(ended.errors or ended.output.decode(errors="replace") or "a trial did not end well")
+    return covers

@@ -20,7 +20,9 @@ from typing import Literal
 from attrs import evolve, frozen
 
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
+from skillopt_es.adapters.sandboxes.covers import Covers
 from skillopt_es.adapters.sandboxes.places import readable_places
+from skillopt_es.adapters.sandboxes.services import named_sockets, service_folders
 from skillopt_es.adapters.sandboxes.start import (
     END,
     FOR_NOW,
@@ -108,11 +110,13 @@ class _TrialFailedError(Exception):
 
 
 def _trial(how_far: HowFar) -> str:
-    words = _words(how_far, (), {})
     try:
+        words = _words(how_far, Covers(), {})
         tried = subprocess.run(  # noqa: S603 -- our own programs
             [*words, *command_for("look")], env={}, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
+    except NotStartedError as error:
+        raise _TrialFailedError(str(error)) from error
     except subprocess.TimeoutExpired as error:
         raise _TrialFailedError(f"a trial took longer than {_SECONDS:g} seconds") from error
     except OSError as error:
@@ -128,7 +132,7 @@ def _trial(how_far: HowFar) -> str:
     raise _TrialFailedError(f"a trial failed ({last[0]})")
 
 
-async def run_apart(program: Program, *, hidden: Sequence[str], isolated: bool = True) -> Ended:
+async def run_apart(program: Program, *, hidden: Covers, isolated: bool = True) -> Ended:
     """
     What came of a program that sees no other processes and none of the hidden files; raises NotStartedError.
 
@@ -137,29 +141,39 @@ async def run_apart(program: Program, *, hidden: Sequence[str], isolated: bool =
     how_far = (await distance(isolated=isolated)).how_far
     if sys.platform != "linux":
         return await run_program(program)
-    words = _words(how_far, hidden, program.environment, folder=program.folder)
-    ended = await run_program(evolve(program, argv=[*words, *program.argv], ends_at=END))
-    # The code alone could be the program's own; with these words it is that of the program around it.
-    if ended.code == NOT_STARTED and ended.errors.startswith(WHY_NOT_STARTED):
-        raise NotStartedError(ended.errors.removeprefix(WHY_NOT_STARTED))
-    return ended
+    tries = _TRIALS
+    while True:
+        words = _words(how_far, hidden, program.environment, folder=program.folder)
+        ended = await run_program(evolve(program, argv=[*words, *program.argv], ends_at=END))
+        # The code alone could be the program's own; with these words it is that of the program around it.
+        if ended.code != NOT_STARTED or not ended.errors.startswith(WHY_NOT_STARTED):
+            return ended
+        why = ended.errors.removeprefix(WHY_NOT_STARTED)
+        tries -= 1
+        if not tries or not why.startswith(FOR_NOW):
+            raise NotStartedError(why)
 
 
-def _words(
-    how_far: HowFar, hidden: Sequence[str], variables: Mapping[str, str], *, folder: Path = Path("/")
-) -> list[str]:
-    """The words before a command."""
-    lists = (hidden, _private(variables), _fixed(folder))
+def _words(how_far: HowFar, hidden: Covers, variables: Mapping[str, str], *, folder: Path = Path("/")) -> list[str]:
+    """The words before a command; raises NotStartedError where something has to be hidden that has moved."""
+    lists: tuple[Sequence[str], ...] = ((), (), _fixed(folder))
+    if how_far == "apart":
+        sockets, folders = _services(os.environ, variables, folder)
+        lists = (hidden.marked("hidden", sockets), hidden.marked("private", folders), _fixed(folder))
     return command_for("hide", how_far, str(os.getpid()), *(word for each in lists for word in (str(len(each)), *each)))
 
 
-def _private(variables: Mapping[str, str]) -> list[str]:
-    """Folders with sockets of the user's services, which act for whoever asks; but for those that it is given."""
-    user = os.getuid()
-    temporary = "/tmp"  # noqa: S108 -- where these services put their sockets
-    services = (f"/run/user/{user}", f"/run/screen/S-{user}", f"{temporary}/tmux-{user}")
-    places = (*services, *map(str, Path(temporary).glob("ssh-*")))
-    return [place for place in places if not any(place in value for value in variables.values())]
+def _services(
+    environ: Mapping[str, str], variables: Mapping[str, str], folder: Path
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Sockets of the user's services, which act for any program, and folders of them; but for those it is given."""
+    needed = [folder.resolve(), *(Path(value) for name, value in variables.items() if name == "HOME")]
+
+    def kept(places: Sequence[str]) -> list[str]:
+        given = [place for place in places if not any(place in value for value in variables.values())]
+        return [place for place in given if not any(each.is_relative_to(place) for each in needed)]
+
+    return kept(named_sockets(environ)), kept(service_folders(environ))
 
 
 def _fixed(folder: Path) -> list[str]:

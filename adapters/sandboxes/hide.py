@@ -1,9 +1,10 @@
 """
 The program that keeps a command apart from the other processes of this machine; Linux only, standard library only.
 
-Its arguments: how far apart, the process that starts it, four lists of paths (each with its length before it) and the
+Its arguments: how far apart, the process that starts it, three lists of paths (each with its length before it) and the
 command. The command keeps its user, its network and its files, but for the paths: it sees nothing of the hidden ones,
-has empty folders of its own in place of the private ones, and cannot change the fixed ones.
+has empty folders of its own in place of the private ones, and cannot change the fixed ones. Before a hidden or private
+path stand its device and inode: something else at that path is not what has to be hidden, and nothing is started.
 
     apart    user, mount and process spaces of its own: there are no other processes, and all that it started ends with
              the first process in there
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # typing takes as long to import as all the rest
 # What is asked of this program comes as signals that wait until they are taken: nothing is lost in between.
 _TAKEN = {signal.SIGCHLD, signal.SIGTERM, END}
 _ROOT = 0
-_PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
+_PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR, errno.ESTALE)
 _SYSTEM_RIGHTS = (
     # those that reach into other processes, into the kernel and its devices, or give a program other rights
     *(kernel.SETPCAP, kernel.SETFCAP, kernel.SYS_PTRACE, kernel.SYS_ADMIN, kernel.SYS_MODULE, kernel.SYS_RAWIO),
@@ -153,20 +154,56 @@ def named(users: list[str], groups: list[str]) -> bool:
     return False
 
 
-def lay_out(hidden: list[str], private: list[str], fixed: list[str]) -> None:
-    """The files as the command sees them."""
+def lay_out(hidden: list[str], private: list[str], fixed: list[str], *, bare: list[str]) -> None:
+    """The files as the command sees them; the `bare` ones are hidden, too, and known by their paths alone."""
+    here = os.getcwd()
     kernel.mount("none", "/", None, RECURSIVE | PRIVATE)
     for path in fixed:
         fix(path)
-    for path in hidden:
-        cover(path)
-    for path in private:
-        if os.path.isdir(path):
-            kernel.mount("tmpfs", path, "tmpfs", NO_SUID | NO_DEV, "mode=700")
+    pin([*(path_of(mark) for mark in (*hidden, *private)), *bare])
+    # All are opened before one is covered: one may lie in another.
+    covered = [*map(opened, hidden), *(os.open(path, os.O_PATH) for path in bare)]
+    emptied = [opened(mark) for mark in private]
+    for descriptor in covered:
+        cover(descriptor)
+    for descriptor in emptied:
+        if is_folder(descriptor):
+            kernel.mount("tmpfs", f"/proc/self/fd/{descriptor}", "tmpfs", NO_SUID | NO_DEV, "mode=700")
+    for descriptor in (*covered, *emptied):
+        os.close(descriptor)
+    # The folder that this process came in is the one below all that, where nothing is covered.
+    os.chdir(here)
     with suppress(OSError):  # no terminals here, or none of its own
         kernel.mount("devpts", "/dev/pts", "devpts", NO_SUID | NO_EXEC, "newinstance,ptmxmode=0666,mode=620")
     with suppress(PermissionError):  # refused inside some containers: it sees other processes, but into none
         kernel.mount("proc", "/proc", "proc", NO_SUID | NO_DEV | NO_EXEC)
+
+
+def path_of(mark: str) -> str:
+    """The path after what says what is there."""
+    return mark.partition(":")[2]
+
+
+def opened(mark: str) -> int:
+    """What is at a path, to be covered wherever it is moved; raises OSError if it is not what was expected there."""
+    path = path_of(mark)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        descriptor = os.open(path, os.O_PATH)
+        facts = os.fstat(descriptor)
+        if mark == f"{facts.st_dev}.{facts.st_ino}:{path}":
+            return descriptor
+    raise OSError(errno.ESTALE, "it has to be hidden, and is another one than a moment ago", path)
+
+
+def pin(paths: list[str]) -> None:
+    """Makes each folder above the paths a mount: it can be neither renamed nor removed, with what is hidden in it."""
+    above: set[str] = set()
+    for path in map(os.path.realpath, paths):
+        while (path := os.path.dirname(path)) != "/":
+            above.add(path)
+    for folder in sorted(above):  # from the outside to the inside: an outer one would lie over an inner one
+        if not os.path.ismount(folder):
+            kernel.mount(folder, folder, None, BIND | RECURSIVE)
 
 
 def disks() -> list[str]:
@@ -184,12 +221,18 @@ def is_a_disk(path: str) -> bool:
     return stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and path.startswith(("/dev/sg", "/dev/bsg/")))
 
 
-def cover(path: str) -> None:
-    """Lays nothing over a path; one that is gone needs nothing."""
-    if os.path.isdir(path):
+def cover(descriptor: int) -> None:
+    """Lays nothing over a file or folder."""
+    path = f"/proc/self/fd/{descriptor}"
+    if is_folder(descriptor):
         kernel.mount("tmpfs", path, "tmpfs", NO_SUID | NO_DEV | READ_ONLY, "size=4k,mode=755")
-    elif os.path.exists(path):
+    else:
         kernel.mount("/dev/null", path, None, BIND)
+
+
+def is_folder(descriptor: int) -> bool:
+    """Whether it is one."""
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def fix(path: str) -> None:
@@ -226,7 +269,7 @@ def run_apart(
         if poll.poll(0):
             os._exit(1)
         try:
-            lay_out([*hidden, *(disks() if root else [])], private, fixed)
+            lay_out(hidden, private, fixed, bare=disks() if root else [])
             count_from(number)
             status = hold(begin(command, environment, space=maps(root, inside=outer)))
             os.write(writing, f"{status}".encode())

@@ -13,6 +13,7 @@ from support.agents import InstalledAgent, installed
 from support.command import Done, command
 from support.environments import CONFINED
 
+from skillopt_es.adapters.sandboxes.covers import Covers
 from skillopt_es.adapters.sandboxes.start import command_for
 
 CONFIG = """
@@ -125,7 +126,7 @@ def test_what_is_hidden_cannot_be_uncovered(tmp_path: Path) -> None:
     nsenter -t {os.getpid()} -m -U cat {tmp_path}/f; cat /proc/{os.getpid()}/root{tmp_path}/f
     rm -f f; mv data moved; cat f link data/a moved/a
     """
-    hidden = ["2", str(tmp_path / "f"), str(tmp_path / "data")]
+    hidden = ["2", *Covers([str(tmp_path / "f"), str(tmp_path / "data")]).marked("hidden")]
     words = command_for("hide", "apart", str(os.getpid()), *hidden, "0", "0", "/bin/sh", "-c", tries)
     came = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "gold" not in came.stdout + came.stderr

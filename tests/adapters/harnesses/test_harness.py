@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from support.agents import AGENTS, InstalledAgent, installed
 from support.chat import question
+from support.environments import CONFINED
 from support.params import parametrized
 from support.ready import PATIENCE
 
 from skillopt_es.adapters.harnesses import harness as harness_module
 from skillopt_es.events.values import SkillTree
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message
+from skillopt_es.ports import Answers, CallFailed, ChatReply, ChatRequest, Message
 
 SKILL = SkillTree({"SKILL.md": "- know apple\n", "references/more.md": "Apples are fruit.\n"})
 SHOWN = "## Skill\n- know apple\n\n### references/more.md\nApples are fruit."
@@ -388,3 +389,26 @@ def test_a_temperature_is_refused(any_agent: InstalledAgent) -> None:
     failure = failed(any_agent, question(temperature=0.5))
     assert failure.kind == "config"
     assert "model.target_temperature" in failure.hint
+
+
+@pytest.mark.skipif(not CONFINED, reason="this machine has no user namespaces")
+def test_an_agent_is_not_asked_while_hidden_answers_lie_elsewhere(any_agent: InstalledAgent, tmp_path: Path) -> None:
+    """One of its runs may have moved them, and put a copy of the rest in their place."""
+    data = tmp_path / "project" / "data" / "tasks.jsonl"
+    data.parent.mkdir(parents=True)
+    data.write_text("gold")
+
+    async def scenario() -> CallFailed:
+        model = any_agent.opened()
+        assert await model.hide(Answers(places=(data,), around=(data.parents[1],))) == ""
+        assert (await model.complete(QUESTION)).text == "right"
+        data.parents[1].rename(tmp_path / "elsewhere")
+        data.parents[1].mkdir()
+        with pytest.raises(CallFailed) as caught:
+            await model.complete(QUESTION)
+        return caught.value
+
+    failure = asyncio.run(scenario())
+    assert (failure.kind, failure.systemic) == ("config", True)
+    assert f"has to be hidden, but it was moved during the run and is now {tmp_path / 'elsewhere'}" in failure.message
+    assert len(any_agent.runs) == 1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from support.ready import PATIENCE
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program
 from skillopt_es.adapters.sandboxes import apart
 from skillopt_es.adapters.sandboxes.apart import Distance, run_apart
+from skillopt_es.adapters.sandboxes.covers import Covers, Kind
 from skillopt_es.adapters.sandboxes.hide import told_of
 from skillopt_es.adapters.sandboxes.start import NOT_STARTED, SEEN, WHY_NOT_STARTED
 from skillopt_es.errors import BackendError
@@ -46,7 +50,7 @@ def program(folder: Path, code: str, **more: Any) -> Program:
 
 def ran(folder: Path, code: str, *, hidden: tuple[str, ...] = (), **more: Any) -> Ended:
     """How it ended."""
-    return asyncio.run(run_apart(program(folder, code, **more), hidden=hidden))
+    return asyncio.run(run_apart(program(folder, code, **more), hidden=Covers(hidden)))
 
 
 @pytest.fixture
@@ -77,7 +81,7 @@ def test_a_program_ends_as_it_ends(tmp_path: Path, how_far: str) -> None:
     assert ran(tmp_path, "kill -KILL $$").code == -signal.SIGKILL
     with pytest.raises(NotStartedError, match="gone cannot be started: No such file"):
         asyncio.run(run_apart(Program(argv=["./gone"], folder=tmp_path, environment={}, stdin=b"", seconds=PATIENCE,
-                                      most_output=1), hidden=()))  # fmt: skip
+                                      most_output=1), hidden=Covers()))  # fmt: skip
 
 
 def test_a_late_program_may_end_well(tmp_path: Path, how_far: str) -> None:
@@ -93,7 +97,7 @@ def test_nothing_outlives_a_program(place: Path, how_far: str, ending: str) -> N
     code = LEFT + ("exit 0" if ending == "well" else "echo x > waits; sleep 900")
 
     async def stopped() -> None:
-        running = asyncio.ensure_future(run_apart(program(place, code), hidden=()))
+        running = asyncio.ensure_future(run_apart(program(place, code), hidden=Covers()))
         await asyncio.to_thread((place / "waits").read_bytes)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -116,10 +120,11 @@ import asyncio, sys
 from pathlib import Path
 from skillopt_es.adapters.processes import Program
 from skillopt_es.adapters.sandboxes import apart
+from skillopt_es.adapters.sandboxes.covers import Covers, Kind
 apart._found.append(apart.Distance(sys.argv[1]))
 program = Program(argv=["/bin/sh", "-c", sys.argv[2]], folder=Path.cwd(), environment={"PATH": sys.argv[3]}, stdin=b"",
                   seconds=900, most_output=1)
-asyncio.run(apart.run_apart(program, hidden=()))
+asyncio.run(apart.run_apart(program, hidden=Covers()))
 """
 
 
@@ -173,11 +178,74 @@ def test_this_python_and_this_package_cannot_be_changed(tmp_path: Path) -> None:
     assert str(Path(apart.__file__).parents[2]) not in apart._fixed(Path(apart.__file__).parent)
 
 
-def test_sockets_of_services_are_not_there_but_for_those_that_are_given() -> None:
-    """What acts for a user could read a key for the program."""
-    user = os.getuid()
-    assert f"/run/user/{user}" in apart._private({})
-    assert f"/run/user/{user}" not in apart._private({"SSH_AUTH_SOCK": f"/run/user/{user}/keyring/ssh"})
+TALK = """
+import socket, sys
+for path in sys.argv[1:]:
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        print("reached", path)
+    except OSError:
+        pass
+"""
+
+
+def test_sockets_of_services_are_out_of_reach_but_for_those_that_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What acts for a user could read a key for the program; the trainer's own variables say where it listens."""
+    own = {"TMUX": "t", "SSH_AUTH_SOCK": "agent", "DOCKER_HOST": "docker"}
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700)
+    paths = {name: str(tmp_path / file) for name, file in own.items()} | {"XDG_RUNTIME_DIR": str(runtime / "bus")}
+    values = {**paths, "TMUX": f"{paths['TMUX']},1,0", "DOCKER_HOST": f"unix://{paths['DOCKER_HOST']}"}
+    for name, value in {**values, "XDG_RUNTIME_DIR": str(runtime)}.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "talk.py").write_text(TALK)
+    talk = f"{sys.executable} -SE {tmp_path / 'talk.py'} {' '.join(paths.values())}"
+    (tmp_path / "work").mkdir()
+    with contextlib.ExitStack() as stack:
+        for path in paths.values():
+            listening = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listening.bind(path)
+            listening.listen()
+        assert ran(tmp_path / "work", talk).output == b""
+        for name, path in paths.items():
+            given = {"PATH": os.environ["PATH"], name: {**values, "XDG_RUNTIME_DIR": str(runtime)}[name]}
+            assert ran(tmp_path / "work", talk, environment=given).output.decode().split() == ["reached", path]
+
+
+class Late(Covers):
+    """What it has marked is replaced before it is covered, this often."""
+
+    def __init__(self, path: Path, times: int) -> None:
+        super().__init__([str(path)])
+        self.path, self.times = path, times
+
+    def marked(self, kind: Kind, more: Iterable[str] = ()) -> list[str]:
+        found = super().marked(kind, more)
+        if kind == "private" and self.times:
+            self.times -= 1
+            self.path.with_name("new").write_text("gold")
+            self.path.with_name("new").rename(self.path)
+        return found
+
+
+def test_what_is_replaced_before_it_is_covered_is_covered_all_the_same(tmp_path: Path) -> None:
+    """Marked again, or the program is not started."""
+    env = tmp_path / ".env"
+    env.write_text("gold")
+    cat = program(tmp_path, "cat .env; echo well")
+    assert asyncio.run(run_apart(cat, hidden=Late(env, 1))).output == b"well\n"
+    with pytest.raises(NotStartedError, match="it has to be hidden, and is another one than a moment ago"):
+        asyncio.run(run_apart(cat, hidden=Late(env, 900)))
+
+
+def test_a_program_is_not_started_where_its_own_folder_is_hidden(tmp_path: Path) -> None:
+    """It would be in the folder below the cover."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").write_text("x")
+    with pytest.raises(NotStartedError, match=str(tmp_path)):
+        ran(tmp_path / "a", "cat b", hidden=(str(tmp_path),))
 
 
 def test_what_stays_within_reach_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
