@@ -68,7 +68,10 @@ def _is_long_address(text: str) -> bool:
         known = ipaddress.IPv6Address(text)
     except ValueError:
         return False
-    return len(parts) >= 3 and any(each.isdigit() for each in text) and not known.is_loopback
+    # Of two parts only, it is one where the first has four digits, as in `fe80::1`; one that ends so is a network's.
+    short = len(parts) == 2 and len(parts[0]) == 4 and parts[0][0] in "23fF" and not text.endswith("::")
+    enough = len(parts) >= 3 or short
+    return enough and any(each.isdigit() for each in text) and not known.is_loopback
 
 
 def _is_random(text: str) -> bool:
@@ -85,6 +88,16 @@ def _is_drawn(text: str) -> bool:
     """Whether few of its characters are in runs of small letters; most of a name that is made of words are."""
     runs = sum(map(len, re.findall(r"[a-z]{3,}", text)))
     return any(each.isdigit() for each in text) and runs < _WORDS * len(text)
+
+
+def _is_written_out(text: str) -> bool:
+    """No word such as TOKEN, which stands for what is meant."""
+    return not (text.isalpha() and text.isupper())
+
+
+def _is_seed(text: str) -> bool:
+    """Digits in more than one place: a constant's name has them in one, if at all."""
+    return len(re.findall(r"\d+", text.rstrip("=0123456789"))) >= 2
 
 
 def _is_mixed(text: str) -> bool:
@@ -110,7 +123,7 @@ def _is_password(text: str) -> bool:
 
 # In this order: what stands first may hold what comes later.
 _LABEL = (
-    r"(?:[\w-]*(?:passw(?:or)?d|passwor[dt]|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|token)"
+    r"(?:[\w-]*(?:passw(?:or)?d|passwor[dt]|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|subscription[_-]?key|token)"
     r"|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|пароль|密码|パスワード"
     r"|(?:api|access|subscription|account|storage|license|licence|signing|encryption|private|auth)"
     r" (?:key|token|secret))"
@@ -118,6 +131,9 @@ _LABEL = (
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _HOST = r"[\w-]+(?:[.．][\w-]+)+"
 _NAME = r"[^\s/\\:\"'<>]+"
+_SPACED_NAME = r"[^\s/\\:\"'<>|]{1,40}(?: [^\s/\\:\"'<>|]{1,40}){1,2}(?=/)"
+# A short one has a digit and a letter; a comma with something right behind it is a part of it.
+_WORD = r"(?:[^\s\"',;]{6,}|(?=[^\s\"']{4})(?=[^\s\"']*\d)(?=[^\s\"']*[^\W\d])[^\s\"',;]{1,5})(?:[,;][^\s\"',;]+)*"
 _KINDS = (
     _Kind(
         "key",
@@ -127,7 +143,9 @@ _KINDS = (
         ),
     ),
     # Addresses that are keys.
-    _Kind("key", re.compile(r"(?<=://)[^\s/:@]+:[^\s/@]+(?=@)")),
+    _Kind("key", re.compile(r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)")),
+    # People leave a slash in a password as it is. A number before a slash is a port.
+    _Kind("key", re.compile(r"(?<=://)[^\s/:@]{0,100}:(?!\d{1,5}/)[^\s@\"'<>]{1,200}(?=@[\w-])")),
     _Kind(
         "key",
         re.compile(
@@ -155,11 +173,24 @@ _KINDS = (
         ),
     ),
     # Keys and passwords behind a word that says so.
-    _Kind("key", re.compile(r"(?i)(?<=bearer )[\w.~+/-]{12,}=*")),
-    _Kind("key", re.compile(r"(?i)(?<=authorization: basic )[\w+/-]{6,}=*")),
-    _Kind("key", re.compile(r"(?i)\bcookie:\s*(?P<x>[\w.-]+=[^\s\"']{6,}(?:;\s*[\w.-]+=[^\s\"']+)*)")),
-    _Kind("key", re.compile(r"(?<=\s-u )[^\s:\"']+:(?=\S*[A-Za-z])[^\s\"']{3,}")),
+    _Kind("key", re.compile(r"(?i)\bbearer {1,3}(?P<x>[\w.~+/-]{12,}=*)")),
+    _Kind(
+        "key", re.compile(r"(?i)\bauthorization: {0,3}(?:bearer|basic) {1,3}(?P<x>[\w.~+/-]{3,}=*)"), _is_written_out
+    ),
+    _Kind(
+        "key",
+        re.compile(
+            r"(?i)\bcookie:\s*(?P<x>[\w.-]+=(?:\"[^\"\n]{1,4000}\"|[^\s\"';]{3,})"
+            r"(?:;\s*[\w.-]+=(?:\"[^\"\n]{1,4000}\"|[^\s\"';]+))*)"
+        ),
+    ),
+    _Kind("key", re.compile(r"\s(?:-u|--user)[ =](?P<x>[^\s:\"']+:(?=\S*[A-Za-z])[^\s\"']{3,})")),
+    _Kind("key", re.compile(r"\s(?:-u|--user)[ =]?([\"'])(?P<x>[^\s:\"']{1,100}:(?!\d+\1)[^\n\"']{1,100})\1")),
     _Kind("key", re.compile(r"\b(?:mysql\w*|mariadb\w*|sshpass)\b[^\n|;]{0,200}?\s-p(?P<x>[^\s\"'-][^\s\"']{2,})")),
+    _Kind(
+        "key",
+        re.compile(r"\b(?:mysql\w*|mariadb\w*|sshpass)\b[^\n|;]{0,200}?\s-p ?([\"'])(?P<x>[^\n\"']{1,100})\1"),
+    ),
     _Kind("key", re.compile(r"\bsshpass -p (?P<x>\S{3,})")),
     _Kind("key", re.compile(r"(?i)\slogin\s+\S+\s+password\s+(?P<x>\S{3,})")),
     _Kind("key", re.compile(rf"(?i)(?<![\w-]){_LABEL}\b[^\n]{{0,12}}?\b(?P<x>{_UUID})")),
@@ -174,7 +205,9 @@ _KINDS = (
     ),
     _Kind(
         "key",
-        re.compile(rf"(?i)(?<![\w-]){_LABEL}[\"']?\s*[:=：]\s*(?:\"[^\"\n]{{4,}}\"|'[^'\n]{{4,}}'|[^\s\"',;]{{6,}})"),
+        re.compile(
+            rf"(?i)(?<![\w-]){_LABEL}(?:[\"']?\s*[:=：]|\*\*:|:\*\*)\s*(?:\"[^\"\n]{{4,}}\"|'[^'\n]{{4,}}'|{_WORD})"
+        ),
     ),
     _Kind("email", re.compile(rf"(?<![\w.+-])[\w.+-]+(?:[@＠]|%40){_HOST}|(?<!\w)\"[^\"\n@]{{1,64}}\"@{_HOST}")),
     _Kind(
@@ -189,41 +222,50 @@ _KINDS = (
     _Kind("card", re.compile(r"(?<![\d.-])\d(?:[ -]?\d){12,18}(?![\d.-]?\d)"), _is_card),
     _Kind("phone", re.compile(r"(?<![\w.])(?:\+|00)\d[\d ()/-]{7,}\d"), _is_phone),
     _Kind("phone", re.compile(r"(?<![\w.])\+[1-9]\d{0,2}(?:[ .-]\d{1,4}){3,6}(?![\w.,-]*\w)"), _is_phone),
+    _Kind("phone", re.compile(r"(?<![\w.,-])(?<!\d )1([ .-])[2-9]\d\d\1[2-9]\d\d\1\d{4}(?! ?\d)(?![\w.,-]*\w)")),
     _Kind("phone", re.compile(r"(?<![\w.-])(?:\(\d{3}\) ?|\d{3}[.-])\d{3}[.-]\d{4}(?![\w.-]*\w)")),
+    _Kind("phone", re.compile(r"(?<![\w.-])\([2-9]\d\d\) ?[2-9]\d\d \d{4}(?![\w.-]*\w)")),
+    _Kind("phone", re.compile(r"(?<![\w.,-])\(0\d{2,4}\)[ /-]?\d{3,8}(?:[ -]\d{3,5})?(?![\w.,-]*\w)"), _is_phone),
+    _Kind("phone", re.compile(r"(?<![\w.,/:+=-])0(?:7\d{9}|1[5-7]\d{8,9}|[67]\d{8})(?![\w.,-]*\w)")),
     _Kind("phone", re.compile(r"(?<![\w.,-])(?<!\d )[2-9]\d\d [2-9]\d\d \d{4}(?! ?\d)(?![\w.,-]*\w)")),
-    _Kind("phone", re.compile(r"(?<![\w.,-])0\d{2,4}[ /]{1,3}\d{5,8}(?![\w.,-]*\w)"), _is_phone),
+    _Kind("phone", re.compile(r"(?<![\w.,-])0\d{2,4}(?:[ /]{1,3}|-)\d{5,8}(?![\w.,-]*\w)"), _is_phone),
     _Kind("phone", re.compile(r"(?<![\w.,-])(?<!\d )0\d{2,4} \d{3,4} \d{3,4}(?! ?\d)(?![\w.,-]*\w)"), _is_phone),
     _Kind("phone", re.compile(r"(?<![\w.,:-])(?<!\d )0[1-9]([ .-])\d\d(?:\1\d\d){3}(?! ?\d)(?![\w.,:-]*\w)")),
     _Kind("account", re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")),
-    _Kind("address", re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"), _is_address),
+    _Kind("address", re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\.?\w)"), _is_address),
     _Kind("address", re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{6,39}(?![\w:])"), _is_long_address),
     _Kind("address", re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")),
     # The name in the path of a home folder, also with a space in it, escaped, or as an agent names its own folders.
     _Kind("home", re.compile(rf"(?i)\b[A-Z]:\\{{1,4}}Users\\{{1,4}}(?:[^\\/:\"'\n<>|]{{1,40}}(?=\\)|{_NAME})")),
-    _Kind("home", re.compile(rf"(?:/home/|/Users/|\b[A-Z]:/Users/){_NAME}")),
+    _Kind("home", re.compile(rf"(?:/home/|/Users/|\b[A-Z]:/Users/)(?:{_SPACED_NAME}|{_NAME})")),
     _Kind("home", re.compile(rf"(?i)(?<![\\\w])\\{{2,4}}[\w.-]+\\{{1,2}}(?:users|homes?|profiles)\$?\\{{1,2}}{_NAME}")),
     _Kind("home", re.compile(r"(?<![\w-])-(?:home|Users)-[A-Za-z0-9_.]+(?=-)")),
     _Kind("home", re.compile(r"(?<![\w~/.])~[a-z_][\w-]{1,31}(?=/)")),
     _Kind("home", re.compile(r"(?<![\w@/.+-])(?!git@)[a-z_][\w.-]{1,31}@[A-Za-z][\w-]+(?=:)")),
     # What looks as if it were drawn by chance.
     _Kind("key", re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{32,}={0,2}(?![\w/+])"), _is_random),
+    _Kind("key", re.compile(r"(?<=/)[A-Za-z0-9_-]{32,}={0,2}(?![\w+])"), _is_random),
     _Kind("key", re.compile(r"(?<!\w)0x[0-9a-fA-F]{64}(?!\w)")),
-    _Kind("key", re.compile(r"(?<!\w)[A-Za-z]{0,4}[-_]?[0-9a-f]{32,}(?!\w)"), _is_mixed),
+    _Kind("key", re.compile(r"(?<!\w)[A-Za-z]{0,4}[-_]?(?:[0-9a-f]{32,}|[0-9A-F]{32,})(?!\w)"), _is_mixed),
+    _Kind("key", re.compile(r"(?<![\w-])[A-Z2-7]{16,}={0,6}(?![\w-])"), _is_seed),
 )
+
+
+# Some people write numbers with these. The patterns see a space in their place, and the text keeps its own.
+_SPACES = str.maketrans(dict.fromkeys("\u00a0\u2007\u2009\u202f", " "))
 
 
 def without_private(text: str) -> Clean:
     """The text with `[email]`, `[key]` and the like in the place of what was found."""
     found: Counter[str] = Counter()
+    seen = text.translate(_SPACES)
     for kind in _KINDS:
-
-        def replaced(match: re.Match[str], kind: _Kind = kind) -> str:
-            group = "x" if "x" in kind.pattern.groupindex else 0
-            if not kind.sure(match[group]):
-                return match[0]
-            found[kind.name] += 1
-            begin, end = match.start(group) - match.start(), match.end(group) - match.start()
-            return f"{match[0][:begin]}[{kind.name}]{match[0][end:]}"
-
-        text = kind.pattern.sub(replaced, text)
+        group = "x" if "x" in kind.pattern.groupindex else 0
+        places = [match.span(group) for match in kind.pattern.finditer(seen) if kind.sure(match[group])]
+        if places:
+            found[kind.name] += len(places)
+            ends = [0, *(end for _, end in places)]
+            kept = [text[end:begin] for end, (begin, _) in zip(ends, [*places, (len(text), 0)], strict=True)]
+            text = f"[{kind.name}]".join(kept)
+            seen = text.translate(_SPACES)
     return Clean(text, dict(found))

@@ -44,6 +44,8 @@ KEYS = {
     "Discord, address": f"https://discord.com/api/webhooks/123456789012345678/{MIXED}{MIXED}",
     "Twilio": f"SK{HEX[:32]}",
     "hex": HEX[:32],
+    "hex in capitals": HEX[:32].upper(),
+    "base32": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
     "hex with 0x": f"0x{HEX}",
     "PGP": "-----BEGIN PGP PRIVATE KEY BLOCK-----\nabc\n-----END PGP PRIVATE KEY BLOCK-----",
 }
@@ -79,6 +81,36 @@ SAID = {
     "appelez 06 12 34 56 78.": "12 34",
     "call 415 555 2671 now": "555",
     "call +33.6.12.34.56.78": "6.12",
+    'curl -u "admin:pw" https://h': "pw",
+    "curl --user admin:hunter2 https://h": "hunter2",
+    "mysql -u root -p'pw' db": "'pw'",
+    'mysqldump -p"my pw" db': "my pw",
+    "redis://:pw@host/0": ":pw",
+    "postgres://bob:S3/cretPw@host/db": "cretPw",
+    f"Ocp-Apim-Subscription-Key: {UUID}": UUID,
+    "- **Password:** hunter": "hunter",
+    "**Password**: hunter2": "hunter2",
+    "password: ab1c": "ab1c",
+    "password: hunter2,and,more3 x": "more3",
+    "password: ab,cd1 x": "cd1",
+    "Authorization: Bearer  abc": "abc",
+    f"Bearer  {MIXED}": MIXED,
+    'Cookie: sid="abc"; b="c d"': "c d",
+    "the host is 10.20.30.40.": "10.20",
+    "call (202) 555 0143": "0143",
+    "call 1-800-555-0199.": "0199",
+    "call (030) 12345678": "1234",
+    "call 030-12345678": "1234",
+    "call 07700900123, please": "9001",
+    "call (020) 7946 0958": "7946",
+    "call 0171-1234567": "1234",
+    "call 020\u00a07946\u00a00958": "7946",
+    "in /Users/John Smithson/x": "Smithson",
+    "in C:/Users/John Smith/x": "Smith",
+    f"see https://example.org/{MIXED}{MIXED}": MIXED,
+    "card 4111\u00a01111\u00a01111\u00a01111": "1111",
+    "to DE89\u202f3704\u202f0044\u202f0532\u202f0130\u202f00 please": "3704",
+    "at fe80::1, port 80": "fe80",
     "to de89 3704 0044 0532 0130 00 please": "3704",
     "to gb29 nwbk 6016 1331 9268 19.": "6016",
     r"C:\\Users\\Jane\\proj": "Jane",
@@ -181,6 +213,12 @@ def test_private_things_are_taken_out(text: str, clean: str) -> None:
         "at 12:30:45, std::vector::at, a::b::c, ::1 and 10:20",
         "docker run -u 1000:1000 image",
         "the password is wrong, and has to be longer than 8 characters",
+        "http://localhost:8080/a@b, http://example.org/a:b@c",
+        "`Authorization: Bearer TOKEN`, `**password:** of no one`",
+        "SHA256WITHRSAENCRYPTION, MAX_OUTPUT_TOKENS_OF_2_MODELS and INTERNATIONALIZATION",
+        "networks 2001:db8::/32 and 2001:30::/28; a::b, dead::beef",
+        "see /home and/or /Users, and version 1.2.3.",
+        "a\u00a0space\u202fthat stays",
         "2026-11-19, 2026-11-1934, pages 100-200, 0.1234567, 007 and 0800",
     ],
 )
@@ -195,7 +233,12 @@ def test_what_was_taken_out_is_counted() -> None:
     assert without_private("a@b.cc, c@d.ee, 10.1.1.1").found == {"email": 2, "address": 1}
 
 
-@pytest.mark.parametrize("piece", ["a", "a-", "a.", "1", "12 ", "ab:", "\\", '"', " ", "key ", "mysql ", "a[", "eyJ"])
+MORE = ("://a:", "/Users/a ", "password:a,1", 'cookie: a="', " -u 'a:", "A2", "token**", "(0", "1 ", "\u00a0")
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a-", "a.", "1", "12 ", "ab:", "\\", '"', " ", "key ", "mysql ", "a[", "eyJ", *MORE]
+)
 def test_a_long_text_takes_no_longer_than_many_short_ones(piece: str) -> None:
     """A picture or a log in one line: looked at from each of its characters anew, it would take hours."""
     text = piece * (300_000 // len(piece))
