@@ -120,5 +120,5 @@ def test_each_fork_goes_on_to_its_end(program: str, run_of: Callable[[str], Path
 def test_there_are_results_of_every_kind_in_a_search(run_of: Callable[[str], Path]) -> None:
     """Or the test above would try less than it says."""
     found = forms(results(run_of("search")))
-    assert {"result at b", "result at screen/edit-", "result at screen/edit-/d"} <= set(found)
+    assert {"result at b", "result at screen/edit-", "result at screen/edit-/repeat-"} <= set(found)
     assert "result between two others under one text" in found

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import pytest
 import yaml
-from attrs import evolve
 from support.logs import call_slots, events_of
 from support.scripted import (
     CONFIG,
@@ -22,7 +21,6 @@ from support.scripted import (
     config,
     optimizer_reply,
 )
-from support.tamper import rewritten
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
@@ -40,7 +38,6 @@ from skillopt_es.events.catalog import (
     MinibatchesPlanned,
     RolloutCompleted,
     RunCompleted,
-    RunStarted,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
@@ -103,7 +100,7 @@ PRUNED = {"patch": {"edits": [{"op": "delete", "target": "- know apple"}, {"op":
 
 @pytest.mark.parametrize("close", ["true", "false"])
 def test_removed_lines_leave_their_gaps_in_the_original(close: str, tmp_path: Path) -> None:
-    """Which of the two it was, the candidate says; a log from before there was a choice is derived as it was."""
+    """Which of the two it was, the candidate says."""
     settings = ("train.num_epochs=1", NO_SLOW, f"optimizer.close_gaps={close}", "env.skill_init=SKILL.md")
     (tmp_path / "SKILL.md").write_text("# A\n\n- know apple\n\n- know fern\n")
     events = train(tmp_path, *settings, world=world_of({"analyst": PRUNED, "merge": "as they are"}))
@@ -111,18 +108,6 @@ def test_removed_lines_leave_their_gaps_in_the_original(close: str, tmp_path: Pa
     assert built.gaps_closed == (close == "true")
     gap = "\n" if close == "true" else "\n\n\n"
     assert built.candidate.text == f"# A\n{gap}- know fern\n\n- know birch\n"
-    earlier = rewritten(tmp_path / "run", tmp_path / "earlier", 1, _without_the_key)
-    with EventLog.open(earlier) as log:
-        report = asyncio.run(check(log, Journal(log.reader), earlier))
-    assert report.ok == (close == "false"), report.mismatch
-
-
-def _without_the_key(event: Event) -> Event:
-    assert isinstance(event, RunStarted)
-    optimizer = event.config["optimizer"]
-    assert isinstance(optimizer, dict)
-    kept = {key: value for key, value in optimizer.items() if key != "close_gaps"}
-    return evolve(event, config={**event.config, "optimizer": kept})
 
 
 # --- asking and the budget -----------------------------------------------------------------------------------------
