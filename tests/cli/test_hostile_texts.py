@@ -119,7 +119,7 @@ def test_json_and_files_stay_exact(trained: Path, cli: Cli, tmp_path: Path) -> N
     where = ("--dir", trained / "runs")
     shown_event = cli("show", "h", "1", *where, "--json").json
     recorded = shown_event["data"]["skill"]["files"]["SKILL.md"]
-    assert all(TEXTS[name] in recorded for name in ("clipboard", "c1", "null", "bidi", "unseen", "lines"))
+    assert all(TEXTS[name] in recorded for name in ("clipboard", "c1", "bidi", "unseen", "lines"))
     logged = [json.loads(line) for line in cli("log", "h", "--type", "RolloutCompleted", *where, "--json").lines]
     assert ITEM in {event["data"]["item"] for event in logged}
     assert cli("export", "h", tmp_path / "SKILL.md", *where).code == 0

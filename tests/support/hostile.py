@@ -80,7 +80,8 @@ def hostile_project(folder: Path, base_url: str) -> Path:
     os.environ[KEY_NAME] = "sk-hostile-0123456789abcdef"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tasks.jsonl").write_text("\n".join(json.dumps(row) for row in hostile_tasks()))
-    (folder / "SKILL.md").write_text(f"# Skill {ALL}\n\nAnswer.\n", encoding="utf-8")
+    text = ALL.replace("\x00", "")  # a skill with that character is refused
+    (folder / "SKILL.md").write_text(f"# Skill {text}\n\nAnswer.\n", encoding="utf-8")
     config = {
         "model": {"backend": "openai", "base_url": base_url, "api_key_env": KEY_NAME, "optimizer": "o", "target": "t",
                   "attempts": 2, "backoff_seconds": 0.01, "backoff_cap_seconds": 0.02},
