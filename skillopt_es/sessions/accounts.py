@@ -293,10 +293,15 @@ class StartedCalls:
         row = {"slot": slot, "role": role, "input": bound.input, "output": bound.output, "again": again}
         self._file.write(json.dumps(row) + "\n")
 
-    def close(self) -> None:
-        """Every call has come to its end: the file has nothing to tell."""
+    def leave(self) -> None:
+        """Closes the file and leaves it for the next session, which reads what was in flight."""
         if self._file is not None:
             self._file.close()
+
+    def close(self) -> None:
+        """Every call has come to its end: the file has nothing to tell."""
+        self.leave()
+        if self._file is not None:
             self._path.unlink(missing_ok=True)
 
 

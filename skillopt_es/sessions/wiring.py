@@ -224,21 +224,24 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     purse = _purse(writer, config, stage, started, session) if pays else None
     async with _shared(stage, folder, session) as shared:
         bounds = _Bounds(purse, shared, inbox, session)
-        async with _executor(stage, session, bounds) as executor:
-            work = _wired(writer, stage, world, session, bounds, executor)
-            # Nobody is asked before it is on disk that the run has begun.
-            if stage.opening:
-                await work.trainer.append(stage.opening)
-            await work.trainer.settled()
-            if purse is not None:
-                session.in_flight.left = partial(left_of, purse)
-                started.open(writer.log, writer.journal)
-            try:
-                yield work
-            except SkillOptError:  # also then every call has come to its end; another error may leave some on the way
+        try:
+            async with _executor(stage, session, bounds) as executor:
+                work = _wired(writer, stage, world, session, bounds, executor)
+                # Nobody is asked before it is on disk that the run has begun.
+                if stage.opening:
+                    await work.trainer.append(stage.opening)
+                await work.trainer.settled()
+                if purse is not None:
+                    session.in_flight.left = partial(left_of, purse)
+                    started.open(writer.log, writer.journal)
+                try:
+                    yield work
+                except SkillOptError:  # also then every call has come to its end; another error may leave some on the way
+                    started.close()
+                    raise
                 started.close()
-                raise
-            started.close()
+        finally:
+            started.leave()  # after the executor, whose jobs write to it
 
 
 @frozen

@@ -208,7 +208,7 @@ def test_a_terminal_sees_one_line_that_moves(desk: Desk, endpoint: Endpoint, pro
     assert process.wait(PATIENCE) == 0
     assert b"\x1b[2K" in shown, "the line moves"
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert re.search(r"epoch \d step \d/4 · (trying|scoring) [a-z ']+ \d/\d · current 0\.\d{4} best", text)
+    assert re.search(r"epoch \d step \d/4 · (trying|scoring) [a-z ']+ \d/\d · hard: current 0\.\d{4} best", text)
     assert "tokens · 0:0" in text
     assert "step 1: accept new best" in text
     assert "run         one (completed)" in text

@@ -142,6 +142,8 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     "docs/harnesses.md": {
         "skillopt-es handoff answer mine KEY answer.txt": f"skillopt-es handoff answer mine $({KEY_OF}) answer.txt"
     },
+    # Its tests are run with a project of `init` by tests/cassettes/test_plugin.py.
+    "docs/testing.md": {"pytest --skillopt-record": "true", "pytest": "true"},
     # The page is served until somebody ends it; tests/ui looks at it, and steers a run that is at work.
     "docs/ui.md": {
         # a free port: the usual one may be somebody else's on this machine
