@@ -236,7 +236,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
                     started.open(writer.log, writer.journal)
                 try:
                     yield work
-                except SkillOptError:  # also then every call has come to its end; another error may leave some on the way
+                except SkillOptError:  # also then every call has ended; another error may leave some in flight
                     started.close()
                     raise
                 started.close()
