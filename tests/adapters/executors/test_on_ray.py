@@ -166,6 +166,7 @@ def test_an_agent_of_the_users_works_on_the_workers(
                 "target_command": [sys.executable, "agent.py"],
                 "target_gateway": "openai",
                 "target_agent_env": "SEEN",
+                "target_agent_isolated": False,  # it says which processes are above it
             },
             train={"num_epochs": 1, "batch_size": 4},
         )
@@ -250,8 +251,10 @@ def test_an_item_that_kills_its_workers_is_not_measured(
     assert tried
     assert {event.outcome for event in tried} == {Failed("worker", "2 workers died while they tried it")}
     assert isinstance(events_of(there)[-1], RunCompleted)
-    assert [each for each in said if " is lost: " in each and "made anew" in each] == said
-    assert len(said) == 1
+    lost = [each for each in said if "fewer than 20" not in each]  # the project is small on purpose
+    assert len(lost) == 1
+    assert " is lost: " in lost[0]
+    assert "made anew" in lost[0]
     assert not capsys.readouterr().out  # where Ray tells of it, by itself
 
 
