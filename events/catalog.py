@@ -64,7 +64,7 @@ class RunStarted(Event):
     """
     A run began: everything that was decided before the first call; `guide` is what analysts read about the tasks.
 
-    `program` is the way in which it is trained; `learned` is there in a run that continues another one. `worked` is how
+    `algorithm` is the way it is trained; `learned` is there in a run that continues another one. `worked` is how
     an accepted answer looks as a right reply, with `{answer}` in it, where training items may be shown as examples in
     the skill; `twins` are those of them that ask what an item of validation or test asks. `config_file` is there where
     a file of the user's own was read. `limit_chosen` says that the user has set `env.max_completion_tokens`: a reply
@@ -73,7 +73,7 @@ class RunStarted(Event):
 
     software: str
     config: Mapping[str, Json]
-    program: str
+    algorithm: str
     folder: str
     skill: SkillTree
     splits: SplitIds

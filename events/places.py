@@ -3,7 +3,7 @@ Places: where in a run something happened. They are written and read here and no
 
 A place is a path, from the whole to the detail: `e2/s7/gate`, `e1/slow/current`, `final/test/best`. What is done there
 has a place below it: `…/repeat-2` a further evaluation, `…/item/ID` the calls of one item, `…/b0/failure-0` one
-question. Such a place of a call is its slot. A program's own places are made with `/`: `Place("search") / "round-3"`.
+question. Such a place of a call is its slot. An algorithm makes its own places with `/`: `Place("search") / "round-3"`.
 
 A place is text, equal to what the log has, so that tables of places can be asked for one that was read as well as for
 one that was made. Any text is a place: what it does not say (an epoch, an item) is None.

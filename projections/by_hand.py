@@ -1,6 +1,6 @@
 """What people did to a run beside its rules: candidates accepted or rejected, lines kept or struck, tasks left out.
 
-A score of such a run is not what its program alone came to, so whatever shows the score says this, too.
+A score of such a run is not what its algorithm alone came to, so whatever shows the score says this, too.
 """
 
 from __future__ import annotations

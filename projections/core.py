@@ -2,7 +2,7 @@
 The reducer of what every run has: its core is a pure fold of the events, and so is which skill holds which place.
 
 `evolve` only applies facts; it never decides, measures or reads anything but its arguments. Collections that grow with
-the log are ledgers, so that a fold is linear in the number of events. What a program folds besides comes after it.
+the log are ledgers, so that a fold is linear in the number of events. What an algorithm folds besides comes after it.
 
 Who takes a place is read from the events here alone (`takes`). Whatever stands for a text, such as its score, its node
 in the lineage, or its lines and their makers, moves by that.
@@ -486,7 +486,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
 
 
 def evolve(state: RunState[S], event: Event) -> RunState[S]:
-    """The state after one more event, but for the program's part; most events change nothing here."""
+    """The state after one more event, but for the algorithm's part; most events change nothing here."""
     if isinstance(event, RolloutCompleted):
         return with_rollouts(state, (event,))
     handler = _HANDLERS.get(type(event))

@@ -2,7 +2,7 @@
 What is known of a run at one moment: values, and plain questions about them.
 
 The core is what any way of training has: who writes, what was tried and measured, and which skill holds which place.
-What only one way of training needs is the `program` part, which that program's own code folds and reads.
+What only one way of training needs is the `algorithm` part, which that algorithm's own code folds and reads.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class RunState(Generic[S_co]):
     `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
     that ever gave two results under one text, `repeated` how often one was tried again; `misjudged` how many replies
     of the judge were of no use, by the slot of the attempt that they are about, and `compared` what it said of two
-    skills' answers. `exposure` says what training items have met, `wagers` what was bet on the certificate. `program`
+    skills' answers. `exposure` says what training items have met, `wagers` what was bet on the certificate. `algorithm`
     is None until the run has started.
     """
 
@@ -244,7 +244,7 @@ class RunState(Generic[S_co]):
     imported: RunImported | None = None
     forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()
-    program: S_co = None  # type: ignore[assignment]  # there is no program before there is a run
+    algorithm: S_co = None  # type: ignore[assignment]  # there is no algorithm before there is a run
 
     @property
     def current(self) -> Standing | None:
@@ -266,7 +266,7 @@ Rivals = tuple[str, str, int]
 """A candidate and the current skill (by hash) whose answers were compared, and which draw of theirs."""
 
 AnyState = RunState[object]
-"""A run of whatever program, as those see it who read its core alone."""
+"""A run of whatever algorithm, as those see it who read its core alone."""
 
 
 ENOUGH_REPEATS = 24

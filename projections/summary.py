@@ -106,7 +106,7 @@ class Summary:
     pause: str = ""
     pause_key: str = ""
     hint: str = ""
-    program: str = ""
+    algorithm: str = ""
     epoch: int = 0
     epochs: int = 0
     step: int = 0
@@ -140,7 +140,7 @@ class Summary:
     @property
     def is_evaluation(self) -> bool:
         """Whether this is no training run but an evaluation of one skill."""
-        return self.program == "evaluation"
+        return self.algorithm == "evaluation"
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -201,7 +201,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
     return evolve(
         summary,
         status="running",
-        program=event.program,
+        algorithm=event.algorithm,
         total_steps=event.total_steps,
         most_calls=calls_allowed(event),
         epochs=epochs,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from skillopt_es.door.run import Run, compare, open_run
     from skillopt_es.door.work import Watch
-    from skillopt_es.engine.programs import Program
+    from skillopt_es.engine.algorithms import Algorithm
     from skillopt_es.errors import (
         AwaitingAnswers,
         BackendError,
@@ -82,7 +82,7 @@ _ROOMS = {
     ),
     "door.run": ("Run", "compare", "open_run"),
     "door.work": ("Watch",),
-    "engine.programs": ("Program",),
+    "engine.algorithms": ("Algorithm",),
     "errors": (
         "AwaitingAnswers",
         "BackendError",
@@ -118,6 +118,7 @@ _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "AgentTask",
+    "Algorithm",
     "Ask",
     "AwaitingAnswers",
     "BackendError",
@@ -142,7 +143,6 @@ __all__ = [
     "Message",
     "NotInRun",
     "Now",
-    "Program",
     "Recorded",
     "Run",
     "RunBusy",

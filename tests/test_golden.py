@@ -13,9 +13,9 @@ from support.make_golden import GOLDEN, state_digest
 from support.tamper import with_unknown_event
 
 from skillopt_es.audit.check import check
+from skillopt_es.engine.algorithms import Algorithm, algorithm_of
 from skillopt_es.engine.loop import perform
-from skillopt_es.engine.programs import Program, program_of
-from skillopt_es.engine.tasks import Decide, Task
+from skillopt_es.engine.work import Decide, Work
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -76,22 +76,22 @@ def test_the_decisions_of_a_golden_log_are_derived_again(copied: Path) -> None:
     ],
     indirect=["copied"],
 )
-def test_a_golden_log_meets_what_its_program_decides(
+def test_a_golden_log_meets_what_its_algorithm_decides(
     copied: Path, unmet: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but what is named here, so that a change of any other decision is noticed."""
     made: set[str] = set()
 
-    def noting(program: Program[Any], task: Task, *more: Any) -> Any:
-        made.update([task.name] if isinstance(task, Decide) else [])
-        return perform(program, task, *more)
+    def noting(algorithm: Algorithm[Any], work: Work, *more: Any) -> Any:
+        made.update([work.name] if isinstance(work, Decide) else [])
+        return perform(algorithm, work, *more)
 
     monkeypatch.setattr("skillopt_es.audit.check.perform", noting)
     with EventLog.open(copied) as log:
         asyncio.run(check(log, Journal(log.reader), copied))
         [first] = log.read(until=1)
     assert isinstance(first.event, RunStarted)
-    own = program_of(first.event).decisions.keys() - FINAL_DECISIONS.keys()
+    own = algorithm_of(first.event).decisions.keys() - FINAL_DECISIONS.keys()
     assert own - made == unmet
 
 

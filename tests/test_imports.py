@@ -66,7 +66,7 @@ LAYERS = (
     ("replies",),
     ("engine",),
     ("gate",),
-    ("programs",),
+    ("algorithms",),
     ("runs",),
     ("sessions",),
     ("interchange", "estimating", "cassettes"),
@@ -107,30 +107,30 @@ def test_ports_have_one_door() -> None:
     assert not [str(file) for file in others if any(name.startswith("skillopt_es.ports.") for name in ours(file))]
 
 
-def test_nobody_knows_a_program_by_name() -> None:
-    """A program's parts are looked up; only what reads and writes the original's folders is about classic training."""
+def test_nobody_knows_an_algorithm_by_name() -> None:
+    """Its parts are looked up; only what reads and writes the original's folders is about classic training."""
     inside = ROOT / "skillopt_es"
     knowing = {
         file.relative_to(inside).parts[0]
         for file in inside.rglob("*.py")
-        if any(name.startswith("skillopt_es.programs.classic") for name in ours(file))
+        if any(name.startswith("skillopt_es.algorithms.classic") for name in ours(file))
     }
-    assert knowing == {"interchange", "programs"}
+    assert knowing == {"interchange", "algorithms"}
 
 
-def test_programs_do_not_lean_on_each_other() -> None:
+def test_algorithms_do_not_lean_on_each_other() -> None:
     """What two of them need lies beside both; only an imported run is one of classic training."""
-    programs = ROOT / "skillopt_es" / "programs"
+    algorithms = ROOT / "skillopt_es" / "algorithms"
     leaning = {
         (file.parent.name, name.split(".")[2])
-        for file in programs.glob("*/*.py")
+        for file in algorithms.glob("*/*.py")
         for name in ours(file)
-        if name.startswith("skillopt_es.programs.") and (programs / name.split(".")[2]).is_dir()
+        if name.startswith("skillopt_es.algorithms.") and (algorithms / name.split(".")[2]).is_dir()
     }
     assert {(one, other) for one, other in leaning if one != other} == {("imported", "classic")}
 
 
-PURE = ("projections", *(f"skillopt_es/{room}" for room in ("skill", "replies", "gate", "programs", "engine")))
+PURE = ("projections", *(f"skillopt_es/{room}" for room in ("skill", "replies", "gate", "algorithms", "engine")))
 ALSO_PURE = tuple(f"skillopt_es/audit/{name}.py" for name in ("blame", "headlines"))
 IMPURE = {
     "time",
@@ -151,14 +151,14 @@ NOT_PURE = {
     "skillopt_es/engine/calls.py": {"asyncio"},
     "skillopt_es/engine/in_flight.py": {"asyncio"},
     "skillopt_es/engine/loop.py": {"asyncio"},
-    "skillopt_es/engine/programs.py": {"pathlib"},  # names a folder, opens none
+    "skillopt_es/engine/algorithms.py": {"pathlib"},  # names a folder, opens none
     "skillopt_es/engine/budget.py": {"asyncio"},
-    "skillopt_es/engine/tasks.py": {"pathlib", "random"},  # names a folder; draws by the run's seed, as all that follow
+    "skillopt_es/engine/work.py": {"pathlib", "random"},  # names a folder; draws by the run's seed, as all that follow
     "skillopt_es/gate/calibration.py": {"random"},
     "skillopt_es/gate/flips.py": {"random"},
     "skillopt_es/gate/power.py": {"random"},
-    "skillopt_es/programs/evaluation/program.py": {"pathlib"},
-    "skillopt_es/programs/imported/program.py": {"pathlib"},
+    "skillopt_es/algorithms/evaluation/algorithm.py": {"pathlib"},
+    "skillopt_es/algorithms/imported/algorithm.py": {"pathlib"},
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from skillopt_es.algorithms.evaluation.scoring import Progress
 from skillopt_es.config import RunConfig, with_overrides
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.journal import Journal
@@ -13,7 +14,6 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.gate.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
 from skillopt_es.gate.flips import Flips, Tried
 from skillopt_es.gate.verdicts import rule_of
-from skillopt_es.programs.evaluation.scoring import Progress
 from skillopt_es.runs.reading import whole_log
 from skillopt_es.sessions.evaluation import (
     OWN_BUDGET,

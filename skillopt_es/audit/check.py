@@ -16,6 +16,7 @@ from typing import Any
 from attrs import Attribute, asdict, define, field
 from attrs import evolve as changed
 
+from skillopt_es.engine.algorithms import Algorithm, algorithm_of, evolve
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.differences import (
     ILLEGAL,
@@ -29,10 +30,9 @@ from skillopt_es.engine.differences import (
     mismatch,
 )
 from skillopt_es.engine.loop import Ports, perform
-from skillopt_es.engine.programs import Program, evolve, program_of
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.steering import values_without
-from skillopt_es.engine.tasks import Comparisons, Rivals, Rollouts, RunData, Unit, recorded_run
+from skillopt_es.engine.work import Comparisons, Rivals, Rollouts, RunData, Unit, recorded_run
 from skillopt_es.events.catalog import (
     AnswersCompared,
     Event,
@@ -72,7 +72,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
-    own = program_of(first.event).check
+    own = algorithm_of(first.event).check
     if own is not None:
         return own(chain([first], events), folder)
     run = recorded_run(first.event, folder)
@@ -129,9 +129,9 @@ class _Walk:
     retracting: tuple[str, ...] = ()
 
     @property
-    def program(self) -> Program[Any]:
+    def algorithm(self) -> Algorithm[Any]:
         """How the run is trained."""
-        return program_of(self.run.started)
+        return algorithm_of(self.run.started)
 
     async def all(self, first: Recorded, started: RunStarted, others: Iterator[Recorded]) -> list[Mismatch]:
         """Every event that does not follow."""
@@ -167,7 +167,7 @@ class _Walk:
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
-        per_epoch, total = self.program.steps(self.run.config.train, len(event.splits.train))
+        per_epoch, total = self.algorithm.steps(self.run.config.train, len(event.splits.train))
         return self._compared(recorded, {"steps_per_epoch": per_epoch, "total_steps": total})
 
     def leak(self, recorded: Recorded) -> Mismatch | None:
@@ -202,7 +202,7 @@ class _Walk:
 
     def _is_blind(self, recorded: Recorded) -> bool:
         """Whether what is derived in this step goes back to texts that were erased."""
-        here = self.program.stage(self.state)
+        here = self.algorithm.stage(self.state)
         redacted = recorded.seq in self.redacted and not isinstance(recorded.event, RolloutCompleted)
         if self.evidence.missed or redacted:
             self.blind, self.evidence.missed = here, False
@@ -240,9 +240,9 @@ class _Walk:
                 return mismatch(recorded, f"is recorded where {unit.item} should have been tried at {unit.place}")
             case Rivals() as pair:
                 return self._rivals(recorded, pair)
-            case derived if type(event) is type(derived) and self.program.unreached(event):
+            case derived if type(event) is type(derived) and self.algorithm.unreached(event):
                 # That the optimizer was not there is evidence; asked again later, the same slot has an answer too.
-                answered = self.program.answers[type(event)]
+                answered = self.algorithm.answers[type(event)]
                 same = {name: getattr(derived, name) for name in answered.names}
                 return self._compared(recorded, {**answered.nothing, **same})
             case derived:
@@ -283,7 +283,7 @@ class _Walk:
             return True
         if isinstance(event, EvidenceRetracted):
             ordered = self.retracting == event.items and not event.place
-            return (ordered or self.state.forked is not None) and not self.program.under_way(self.state)
+            return (ordered or self.state.forked is not None) and not self.algorithm.under_way(self.state)
         if isinstance(event, RunSteered):
             return self.state.status == "running"
         outside = ("interrupt", "error", "handoff", "budget", "asked")
@@ -292,13 +292,13 @@ class _Walk:
     async def _next(self) -> Unit | Rivals | Event | None:
         """What must be recorded next; None when the run is complete."""
         if not self.coming:
-            task = self.program.next_task(self.state, self.run)
+            task = self.algorithm.next_work(self.state, self.run)
             if isinstance(task, Rollouts):
                 self.coming.extend(task.units)
             elif isinstance(task, Comparisons):
                 self.coming.extend(task.pairs)
             elif task is not None:
-                async for emission in perform(self.program, task, self.state, self.run, self.ports):
+                async for emission in perform(self.algorithm, task, self.state, self.run, self.ports):
                     self.coming.extend(emission.events)
         return self.coming.popleft() if self.coming else None
 

@@ -157,7 +157,7 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
     """The evidence itself, and the scores and verdicts in which it counts."""
     seq, event = recorded.seq, recorded.event
     match event:
-        case RunStarted(program="evaluation"):  # an evaluation: it has one purpose, whichever the split
+        case RunStarted(algorithm="evaluation"):  # an evaluation: it has one purpose, whichever the split
             walk.split = split_in(event.splits, walk.evidence.item)
         case RolloutCompleted() if walk.evidence.is_of(event.item, event.place):
             _result(walk, seq, event)

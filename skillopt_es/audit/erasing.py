@@ -17,7 +17,7 @@ from attrs import frozen
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.own_words import SHORTEST, OwnWords, own_words
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import check_allowed
+from skillopt_es.engine.algorithms import check_allowed
 from skillopt_es.events.catalog import RunStarted, TextsErased, skills_in
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erase import Eraser

@@ -8,15 +8,15 @@ from typing import cast
 
 from attrs import evolve
 
-from skillopt_es.engine.programs import fold_log
+from skillopt_es.algorithms.search.asking import asked_about, taken_from
+from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
+from skillopt_es.algorithms.search.state import Search, SearchState
+from skillopt_es.engine.algorithms import fold_log
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.tasks import recorded_run
+from skillopt_es.engine.work import recorded_run
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
-from skillopt_es.programs.search.asking import asked_about, taken_from
-from skillopt_es.programs.search.refusing import REFUSED_BEFORE
-from skillopt_es.programs.search.state import Search, SearchState
 from skillopt_es.projections.not_taken import Refused
 from skillopt_es.projections.state import AnyState
 from skillopt_es.replies.json_reader import Unusable
@@ -44,13 +44,13 @@ def earlier_refusals(reading: Reading, patches: set[str]) -> Mapping[str, str]:
             state, _ = fold_log(reading.read(after=last, until=row.seq - 1), state)
             last = row.seq - 1
             assert isinstance(row.event, PatchProposed)
-            if isinstance(state.program, Search):
+            if isinstance(state.algorithm, Search):
                 told[row.event.patch] = _refusals(cast("SearchState", state), row.event, reading, evidence)
     return told
 
 
 def _refusals(state: SearchState, event: PatchProposed, reading: Reading, evidence: RecordedTexts) -> str:
-    step = state.program.step
+    step = state.algorithm.step
     group = next((each for each in step.groups if each.id == event.patch), None) if step is not None else None
     if group is None or state.started is None or not event.calls:
         return ""

@@ -14,10 +14,10 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
-from skillopt_es.engine.programs import Judging, program_at
-from skillopt_es.engine.programs import evolve as after
+from skillopt_es.engine.algorithms import Judging, algorithm_at
+from skillopt_es.engine.algorithms import evolve as after
 from skillopt_es.engine.steering import values_without
-from skillopt_es.engine.tasks import Contest, RunData, mean_score, most_score
+from skillopt_es.engine.work import Contest, RunData, mean_score, most_score
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
@@ -125,7 +125,7 @@ class _Walk:
                 return self._decided(seq, event)
 
     def _decided(self, seq: int, event: Event) -> Event:
-        """What another rule decides in an event's place, or the program makes of it in another history."""
+        """What another rule decides in an event's place, or the algorithm makes of it in another history."""
         match event:
             case CandidateGated():
                 return self._gated(seq, event)
@@ -206,7 +206,7 @@ class _Walk:
         return "untrusted_only" if self._doubts() else ""
 
     def _doubts(self) -> str:
-        return program_at(self.other).doubts(self.other, self._run)
+        return algorithm_at(self.other).doubts(self.other, self._run)
 
     def _as_current(self, candidate: SkillTree) -> bool:
         assert self.other.current is not None
@@ -247,13 +247,13 @@ class _Walk:
         return StepSkipped(step=event.step, reason=reason, detail=detail)
 
     def _elsewhere(self, seq: int, event: Event) -> Event:
-        """Any other event: a verdict of the program's own is judged anew; else the program says what stays of it."""
+        """Any other event: a verdict of the algorithm's own is judged anew; else the algorithm says what stays."""
         if self.other.started is None:
             return event
-        program = program_at(self.other)
-        judging = program.judging(self.other, event)
+        algorithm = algorithm_at(self.other)
+        judging = algorithm.judging(self.other, event)
         if judging is None:
-            return program.elsewhere(self.other, event, self._same_current())
+            return algorithm.elsewhere(self.other, event, self._same_current())
         assert isinstance(event, Judgement)
         why = self._missing(event.candidate, judging)
         if why:
@@ -304,7 +304,7 @@ class _Walk:
             return "the skill that would be current was never measured"
         if not compares or current.stale_from:
             return ""
-        gated_by = program_at(self.other).gated_by
+        gated_by = algorithm_at(self.other).gated_by
         contest = candidate_contest(self.other) if judging is None else judging.contest
         return self._undrawn(contest, gated_by(self.other, self._run) if judging is None else self._run)
 

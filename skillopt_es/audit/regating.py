@@ -10,8 +10,8 @@ from attrs import evolve
 from skillopt_es.audit.regate import regate
 from skillopt_es.audit.regated import Regated
 from skillopt_es.config import any_overrides
-from skillopt_es.engine.programs import check_allowed
-from skillopt_es.engine.tasks import RunData, recorded_run
+from skillopt_es.engine.algorithms import check_allowed
+from skillopt_es.engine.work import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json

@@ -19,12 +19,12 @@ from skillopt_es.audit.regate import RunAt, regate
 from skillopt_es.audit.regated import Regated, Regraded
 from skillopt_es.config import any_overrides
 from skillopt_es.config.whereabouts import asked_from_here
+from skillopt_es.engine.algorithms import check_allowed
+from skillopt_es.engine.algorithms import evolve as after
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
-from skillopt_es.engine.programs import check_allowed
-from skillopt_es.engine.programs import evolve as after
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
-from skillopt_es.engine.tasks import RunData, Unit, comparison_seed, recorded_run
+from skillopt_es.engine.work import RunData, Unit, comparison_seed, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
     EpochPlanned,

@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.audit.descent import Evidence
-from skillopt_es.engine.programs import evolve, program_at
+from skillopt_es.engine.algorithms import algorithm_at, evolve
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
     STEP_ENDS,
@@ -159,7 +159,7 @@ def before(evidence: Evidence, log: EventLog) -> tuple[int, int | None]:
         if meets(evidence, recorded.event):
             return clean, recorded.seq
         state = evolve(state, recorded.event)
-        if state.completed is None and not program_at(state).under_way(state):
+        if state.completed is None and not algorithm_at(state).under_way(state):
             clean = recorded.seq
     return clean, None
 

@@ -10,18 +10,18 @@ from typing import cast
 
 from attrs import field, frozen
 
+from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
+from skillopt_es.algorithms.skills.effects import standard_errors
+from skillopt_es.algorithms.skills.noticing import changes_of, draws_so_far
+from skillopt_es.algorithms.skills.state import Skills, SkillsState
+from skillopt_es.algorithms.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.audit.refused_again import earlier_refusals
-from skillopt_es.engine.programs import check_allowed, fold_log
-from skillopt_es.engine.tasks import recorded_run
+from skillopt_es.engine.algorithms import check_allowed, fold_log
+from skillopt_es.engine.work import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured
-from skillopt_es.programs.search.refusing import REFUSED_BEFORE
-from skillopt_es.programs.skills.effects import standard_errors
-from skillopt_es.programs.skills.noticing import changes_of, draws_so_far
-from skillopt_es.programs.skills.state import Skills, SkillsState
-from skillopt_es.programs.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
 from skillopt_es.runs.lookup import not_in_run
 from skillopt_es.runs.reading import Reading
@@ -122,7 +122,7 @@ def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
     if chain.ranked is None or not chain.ranked.event.effects:
         return {}
     state, _ = fold_log(reading.read(until=chain.ranked.seq - 1))
-    if state.started is None or state.built is None or not isinstance(state.program, Skills):
+    if state.started is None or state.built is None or not isinstance(state.algorithm, Skills):
         return {}  # the log can be read in part only
     run, known = recorded_run(state.started, reading.log.path.parent, state.overrides), cast("SkillsState", state)
     changes = changes_of(known)

@@ -111,7 +111,7 @@ def _states(
 
 def _measured(folder: Path, side: tuple[str, AnyState, int]) -> Mapping[str, Measurement]:
     """What a run has measured up to its end, as far as it can be read; `side` is a state of it."""
-    from skillopt_es.engine.programs import fold
+    from skillopt_es.engine.algorithms import fold
     from skillopt_es.runs.reading import Reading
 
     _, state, seq = side
@@ -123,7 +123,7 @@ def _state(
     side: Side, folder: Path, problems: list[str], after: tuple[str, AnyState, int] | None = None
 ) -> tuple[str, AnyState, int]:
     """A side's name, its state and the number of its last event; `after` is an earlier state of the same log."""
-    from skillopt_es.engine.programs import fold
+    from skillopt_es.engine.algorithms import fold
     from skillopt_es.runs.lookup import seq_of
     from skillopt_es.runs.reading import Reading
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skillopt_es.algorithms.evaluation.scoring import SplitResult
 from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, config_here, json_option
 from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.counting import counted
-from skillopt_es.engine.tasks import mean_score
+from skillopt_es.engine.work import mean_score
 from skillopt_es.errors import BackendError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
@@ -26,7 +27,6 @@ from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.logs import logger
 from skillopt_es.presenting.documents import plain, plain_score
 from skillopt_es.presenting.numbers import shown_usage
-from skillopt_es.programs.evaluation.scoring import SplitResult
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest

@@ -82,7 +82,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.audit.comparisons import solved_in
     from skillopt_es.audit.tried import chain_of, tried_in
     from skillopt_es.cli.explain_pages import step_page, verdict_words
-    from skillopt_es.engine.programs import planned_steps
+    from skillopt_es.engine.algorithms import planned_steps
     from skillopt_es.presenting.documents import step_json
     from skillopt_es.projections.fates import fates_of
     from skillopt_es.projections.summary import OVERVIEW, summarize
@@ -110,7 +110,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.audit.tried import ONE_RESULT
     from skillopt_es.cli.explain_pages import epoch_page
-    from skillopt_es.engine.programs import check_allowed
+    from skillopt_es.engine.algorithms import check_allowed
     from skillopt_es.presenting.documents import epoch_json
     from skillopt_es.projections.chains import END_TYPES, epoch_ends
     from skillopt_es.runs.lookup import not_in_run

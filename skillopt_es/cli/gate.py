@@ -110,7 +110,7 @@ def _next(of: Subject, which: str) -> str:
 
 
 def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> None:
-    from skillopt_es.engine.programs import program_named
+    from skillopt_es.engine.algorithms import algorithm_named
 
     items = found.items
     tried = sum(each.tried for each in items.values())
@@ -130,7 +130,7 @@ def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> N
     say()
     for column, line in _legend(found):
         print_hanging(f"{column:<18}{line}", hang=18)
-    first = program_named(of.run.config.train.program).words.before_the_gate
+    first = algorithm_named(of.run.config.train.algorithm).words.before_the_gate
     if first:
         print_hanging(f"{first}{_AFTER_A_SCREEN}", hang=2)
     say()

@@ -16,8 +16,8 @@ from rich.live import Live
 from rich.text import Text
 
 from skillopt_es.cli.terminal import Part, Toned, has_colour, is_dumb, line_of, raw, shown_by, tell
-from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.tasks import Comparisons, Questions, Rollouts, Task
+from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.engine.work import Comparisons, Questions, Rollouts, Work
 from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.logs import bound
@@ -56,17 +56,17 @@ class Progress:
         self._tally = Tally(clock=clock)
         self._timer: asyncio.TimerHandle | None = None
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Notes the stage and how much of it there is to do."""
         self._begin(state)
         tally = self._tally
-        tally.planned(task, state)
-        if not isinstance(task, Rollouts | Comparisons | Questions):
+        tally.planned(work, state)
+        if not isinstance(work, Rollouts | Comparisons | Questions):
             return
         self._show()
         if self._live is None:
             words = f"{self._where()}{tally.stage}" + (f", {tally.total:,} to do" if tally.total > 1 else "")
-            with bound(place=task.units[0].place) if isinstance(task, Rollouts) else nullcontext():
+            with bound(place=work.units[0].place) if isinstance(work, Rollouts) else nullcontext():
                 tell("stage", words, stage=tally.stage, to_do=tally.total)
             self._wait()
 
@@ -80,7 +80,7 @@ class Progress:
 
     def _where(self) -> str:
         """The step that is under way, where there is one."""
-        step = program_at(self._tally.state).words.step(self._tally.state)
+        step = algorithm_at(self._tally.state).words.step(self._tally.state)
         return "" if step is None else f"step {step}: "
 
     def _wait(self) -> None:

@@ -15,8 +15,8 @@ from skillopt_es.audit.check import check
 from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
+from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.differences import CheckReport, Mismatch
-from skillopt_es.engine.programs import program_at
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -74,7 +74,7 @@ def _replay(
 ) -> int:
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.printing import as_found
-    from skillopt_es.engine.programs import fold_log
+    from skillopt_es.engine.algorithms import fold_log
 
     seq = _seq(reading, until)
     state, _ = fold_log(reading.read(until=seq))
@@ -153,10 +153,10 @@ def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckRe
 
 
 def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
-    from skillopt_es.programs.evaluation.program import EVALUATION
+    from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
     from skillopt_es.runs.snapshot import counted_verdicts, position
 
-    if state.started is not None and state.started.program == EVALUATION.name:
+    if state.started is not None and state.started.algorithm == EVALUATION.name:
         _print_evaluation(folder, state, seq, head, report)
         return
     counts = state.counts
@@ -171,7 +171,7 @@ def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckRepo
     click.echo(f"rollouts   {counts.rollouts:,}{unmeasured}")
     if counts.resumed:
         click.echo(f"resumed    {counted(counts.resumed, 'time')}")
-    for label, text in program_at(state).words.remembered(state) if state.started is not None else ():
+    for label, text in algorithm_at(state).words.remembered(state) if state.started is not None else ():
         click.echo(f"{label:<10} {text}")
     if report is not None:
         _print_check(report)

@@ -30,13 +30,13 @@ from skillopt_es.events.plain import real_path
 if TYPE_CHECKING:
     from skillopt_es.door.run import Run
     from skillopt_es.door.work import Watch
-    from skillopt_es.engine.tasks import Task
+    from skillopt_es.engine.work import Work
     from skillopt_es.events.catalog import Event
     from skillopt_es.events.journal import CallRow
     from skillopt_es.projections.state import AnyState
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
-Work = Callable[["Watch"], Awaitable["Run"]]
+Training = Callable[["Watch"], Awaitable["Run"]]
 
 
 @click.command("run")
@@ -98,7 +98,7 @@ def run_command(
     notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers, len(loaded.roles))
     notice = OFFLINE_DEMO if demonstrates else notice
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
-        work: Work = lambda watch: atrain(  # noqa: E731
+        work: Training = lambda watch: atrain(  # noqa: E731
             loaded, name=folder.name, runs=folder.parent, watch=watch, progress=False
         )
         opening = ground_rules(loaded)
@@ -109,8 +109,8 @@ def run_command(
 def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig:
     """The config that a run has recorded, as forks and resumes have changed it, with these settings over it."""
     from skillopt_es.config import with_overrides
-    from skillopt_es.engine.programs import check_allowed
-    from skillopt_es.engine.tasks import recorded_run
+    from skillopt_es.engine.algorithms import check_allowed
+    from skillopt_es.engine.work import recorded_run
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
     from skillopt_es.sessions.session import recorded_settings
@@ -162,7 +162,7 @@ def resume_command(
 
     folder = find_run(run, directory)
     texts = (*overrides, *budget_settings(budget))
-    work: Work = lambda watch: aresume(  # noqa: E731
+    work: Training = lambda watch: aresume(  # noqa: E731
         folder, settings=texts, ask_again=ask_again, accept_loss=accept_loss, watch=watch, progress=False
     )
     with told_at_end(notify, folder) as ending:
@@ -203,7 +203,7 @@ def continue_command(
     parent = find_run(run, directory)
     texts = (*overrides, *budget_settings(budget))
     with continued_folder(name, parent) as folder:
-        work: Work = lambda watch: atrain_on(  # noqa: E731
+        work: Training = lambda watch: atrain_on(  # noqa: E731
             parent, settings=texts, name=folder.name, watch=watch, progress=False
         )
         with told_at_end(notify, folder) as ending:
@@ -211,7 +211,7 @@ def continue_command(
 
 
 def _drive(
-    work: Work,
+    work: Training,
     folder: Path,
     ending: Ending,
     *,
@@ -260,7 +260,7 @@ class _Last:
 
     state: AnyState | None = None
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Nothing: a plan changes no state."""
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
@@ -281,23 +281,23 @@ def _keep_overview(folder: Path) -> None:
 
 
 def ground_rules(config: RunConfig) -> str:
-    """What a candidate has to win by, and what becomes of guidance at an epoch's end, where a program asks for any."""
-    from skillopt_es.engine.programs import program_named
+    """What a candidate has to win by, and what becomes of guidance at an epoch's end, if an algorithm asks for any."""
+    from skillopt_es.engine.algorithms import algorithm_named
     from skillopt_es.events.catalog import SlowUpdateProposed
 
-    guided = SlowUpdateProposed in program_named(config.train.program).answers
+    guided = SlowUpdateProposed in algorithm_named(config.train.algorithm).answers
     return f"{_candidates(config)}; {_guidance(config)}." if guided else f"{_candidates(config)}."
 
 
 def _candidates(config: RunConfig) -> str:
-    from skillopt_es.engine.programs import program_named
+    from skillopt_es.engine.algorithms import algorithm_named
     from skillopt_es.events.values import TAKES_TIES
 
     evaluation = config.evaluation
     if not evaluation.use_gate:
         return "Every candidate is taken (evaluation.use_gate is false)"
     may_tie = evaluation.gate_rule in TAKES_TIES
-    first = program_named(config.train.program).words.before_the_gate
+    first = algorithm_named(config.train.algorithm).words.before_the_gate
     if evaluation.compare_answers:
         by = f"what a judge prefers (compare_answers) and the {evaluation.gate_rule} rule (gate_rule)"
         how = "must not lose" if may_tie else "have to win"

@@ -81,7 +81,7 @@ def print_tests(tests: Mapping[str, Scored], difference: Judged | None, *, left_
 
 
 def wants_test(started: RunStarted, changed: Mapping[str, Json]) -> bool:
-    """Whether a run, with the keys that were changed since, was to end with a test, which its program may leave out."""
+    """Whether a run, with the keys that were changed since, was to end with a test; its algorithm may leave it out."""
     evaluation = started.config.get("evaluation")
     first = evaluation.get("eval_test") if isinstance(evaluation, dict) else None
     return changed.get("evaluation.eval_test", first) is True and bool(started.splits.test)

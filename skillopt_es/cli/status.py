@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from skillopt_es.algorithms.harvesting import HARVEST
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.score_tables import (
@@ -25,7 +26,7 @@ from skillopt_es.cli.score_tables import (
 from skillopt_es.cli.summary import continuing, limit_option, steps_after
 from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import planned_steps, program_named
+from skillopt_es.engine.algorithms import algorithm_named, planned_steps
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.certificates import certificate_json
@@ -43,7 +44,6 @@ from skillopt_es.presenting.words import (
     skill_named,
     status_words,
 )
-from skillopt_es.programs.harvesting import HARVEST
 from skillopt_es.projections.intervals import Judged
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Holder, Summary
@@ -245,7 +245,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
     if summary.is_evaluation:
         _print_evaluation(found)
         return
-    if summary.program == HARVEST.name:
+    if summary.algorithm == HARVEST.name:
         _print_harvest(found)
         return
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
@@ -306,7 +306,7 @@ def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None, difference:
     """The test scores, with how often the items were looked at, and what a verdict of the gate is worth."""
     summary = found.overview.summary
     if null is not None:
-        first = _tried_first(summary.program)
+        first = _tried_first(summary.algorithm)
         for label, line in zip(("gate", "", ""), [*_gate_words(*null), *([first] if first else [])], strict=False):
             field(label, line)
     changed = {} if summary.forked is None else {each.key: each.value for each in summary.forked.overrides}
@@ -317,9 +317,9 @@ def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None, difference:
         field("seal", looks_words(summary.looks))
 
 
-def _tried_first(program: str) -> str:
+def _tried_first(algorithm: str) -> str:
     """What an edit has to pass before the gate, which then is not all that decides."""
-    first = program_named(program).words.before_the_gate if program else ""
+    first = algorithm_named(algorithm).words.before_the_gate if algorithm else ""
     return f"{first.rstrip()} So this is not what decides here." if first else ""
 
 
@@ -394,7 +394,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
     counts = (line.proposed, line.merged, line.chosen, line.applied)
     return (
         str(line.step),
-        str(line.epoch) if line.epoch else "-",  # a program may have steps without epochs
+        str(line.epoch) if line.epoch else "-",  # an algorithm may have steps without epochs
         _hard(line.train),
         "-" if set(counts) == {None} else "/".join("-" if count is None else str(count) for count in counts),
         str(line.notes),

@@ -233,7 +233,7 @@ def _validation(state: AnyState) -> str:
 
 
 def _untested(state: AnyState) -> bool:
-    """Whether a complete run was to be tested, and its program has left that out for want of calls."""
+    """Whether a complete run was to be tested, and its algorithm has left that out for want of calls."""
     assert state.started is not None
     return bool(wants_test(state.started, state.overrides) and state.completed and not state.tests)
 

@@ -72,7 +72,7 @@ def changed_since(
     """
     The keys that a run's config file gives otherwise by now; None where the file is as it was, or is gone.
 
-    `given` are the keys that were set beside the file. Others may follow from them, such as a program's own defaults.
+    `given` are the keys that were set beside the file. Others may follow from them, as an algorithm's defaults do.
     Raises ConfigError where the file cannot be read any more.
     """
     path = Path(config.folder, file.name)
@@ -116,7 +116,7 @@ def _loaded(
 ) -> RunConfig:
     given = [*chain, *((ASKED, _parse_override(text)) for text in overrides)]
     layers = _Layers()
-    for source, layer in (_shipped("base.yaml"), *_defaults_of_program(given), *given):
+    for source, layer in (_shipped("base.yaml"), *_defaults_of_algorithm(given), *given):
         layers.add(layer, source)
     return layers.settled(folder, environ, asks)
 
@@ -137,12 +137,12 @@ def _parsed(name: str) -> tuple[str, Tree]:
     return read_yaml(packaged(name))
 
 
-def _defaults_of_program(given: Sequence[tuple[str, Tree]]) -> list[tuple[str, Tree]]:
-    """The preset of the chosen program's own name, which stands below all that was given; many have none."""
+def _defaults_of_algorithm(given: Sequence[tuple[str, Tree]]) -> list[tuple[str, Tree]]:
+    """The preset of the chosen algorithm's own name, which stands below all that was given; many have none."""
     layers = _Layers()
     for source, layer in given:
         layers.add(copy.deepcopy(layer), source)
-    name = cast(Tree, layers.tree.get("train", {})).get("program")
+    name = cast(Tree, layers.tree.get("train", {})).get("algorithm")
     preset = packaged(f"presets/{name}.yaml")
     known = isinstance(name, str) and _PRESET.fullmatch(name) and preset.is_file()
     return [read_yaml(preset)] if known else []
@@ -223,7 +223,7 @@ RESUMABLE_MODEL_KEYS = (
 )
 
 
-PLANNED_BY = ("program", "num_epochs", "train_size", "batch_size", "accumulation")
+PLANNED_BY = ("algorithm", "num_epochs", "train_size", "batch_size", "accumulation")
 """The keys of `train` by which all steps are planned when a run starts."""
 
 

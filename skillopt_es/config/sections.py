@@ -157,7 +157,7 @@ class RoleConfig(RoleSettings):
 class TrainConfig:
     """In which way, how long and over what."""
 
-    program: str
+    algorithm: str
     num_epochs: int = field(metadata=_limits(low=1))
     train_size: int = field(metadata=_limits(low=0))
     batch_size: int = field(metadata=_limits(low=1))
@@ -215,7 +215,7 @@ class OptimizerConfig:
 
 @frozen(kw_only=True)
 class SearchConfig:
-    """What the program `search` does to learn more from its calls."""
+    """What the algorithm `search` does to learn more from its calls."""
 
     first_batch: int = field(metadata=_limits(low=1))
     first_gates: int = field(metadata=_limits(low=0))
@@ -316,7 +316,7 @@ class RayConfig:
 
 @frozen(kw_only=True)
 class SkillsConfig:
-    """How a folder of skills is trained (train.program: skills)."""
+    """How a folder of skills is trained (train.algorithm: skills)."""
 
     reflection_trigger_size: int = field(metadata=_limits(low=1))
     reflection_group_size: int = field(metadata=_limits(low=1))

@@ -25,7 +25,7 @@ from skillopt_es.deploy.facts import (
     SkillFacts,
     Which,
 )
-from skillopt_es.engine.programs import fold_log
+from skillopt_es.engine.algorithms import fold_log
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     BestPromoted,

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.config import TRAINING, RunConfig, config_of, load_config, with_overrides
 from skillopt_es.door.tasks import KeptTasks, Tasks, kept_below
-from skillopt_es.engine.programs import Program, hand_over
+from skillopt_es.engine.algorithms import Algorithm, hand_over
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json, Role
@@ -69,7 +69,7 @@ class Handed(TypedDict, total=False):
     environment: Environment | None
     grader: GraderFunction | None
     judge: Model | None
-    program: Program[Any] | None
+    algorithm: Algorithm[Any] | None
 
 
 @frozen(kw_only=True)
@@ -92,7 +92,7 @@ class Given:
     environment: Environment | None = None
     grader: GraderFunction | None = None
     judge: Model | None = None
-    program: Program[Any] | None = None
+    algorithm: Algorithm[Any] | None = None
     _kept: KeptTasks | None = field(init=False)
 
     @_kept.default
@@ -102,8 +102,8 @@ class Given:
     def __attrs_post_init__(self) -> None:
         for role, model in self.models().items():
             _require(callable(model) or isinstance(model, ChatModel), role, model, "a ChatModel or a function")
-        for name, given in (("environment", self.environment), ("program", self.program)):
-            kind: type = Environment if name == "environment" else Program
+        for name, given in (("environment", self.environment), ("algorithm", self.algorithm)):
+            kind: type = Environment if name == "environment" else Algorithm
             _require(given is None or isinstance(given, kind), name, given, f"{_AN[name]} {kind.__name__}")
         _require(self.grader is None or callable(self.grader), "grader", self.grader, "a function")
         if self.tasks is not None and self.environment is not None:
@@ -126,9 +126,9 @@ class Given:
     def texts(self) -> tuple[str, ...]:
         """The settings, and what the config then says of the objects, so that the log tells the truth."""
         found: dict[str, Json] = {}
-        if self.program is not None:
-            hand_over(self.program)
-            found["train.program"] = self.program.name
+        if self.algorithm is not None:
+            hand_over(self.algorithm)
+            found["train.algorithm"] = self.algorithm.name
         for role, model in self.models().items():
             found[f"model.{role}_backend"] = HANDED_OVER
             found[f"model.{role}"] = name_of(model)
@@ -178,7 +178,7 @@ class Given:
         return self.environment
 
 
-_AN = {"environment": "an", "program": "a"}
+_AN = {"environment": "an", "algorithm": "an"}
 
 
 def _require(right: bool, name: str, given: object, wanted: str) -> None:

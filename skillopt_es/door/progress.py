@@ -10,7 +10,7 @@ from typing import TextIO
 
 from attrs import define, field
 
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import Split
@@ -37,9 +37,9 @@ class Shown:
     _last: float = field(default=float("-inf"), init=False)
     _failed: bool = field(default=False, init=False)
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """A stage begins."""
-        self.tally.planned(task, state)
+        self.tally.planned(work, state)
         self._look(self.tally.now, new=True)
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:

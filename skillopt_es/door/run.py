@@ -19,7 +19,7 @@ from skillopt_es.deploy.evidence import facts_of
 from skillopt_es.deploy.files import write_built
 from skillopt_es.deploy.folder import name_of, skill_folder, skill_folders
 from skillopt_es.door.given import Settings, settings_texts
-from skillopt_es.engine.programs import fold_log
+from skillopt_es.engine.algorithms import fold_log
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunPaused
 from skillopt_es.events.errors import RunNotFound

@@ -26,7 +26,7 @@ from skillopt_es.door.progress import Progress, Shown, shown
 from skillopt_es.door.run import Run, open_run
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.observers import Observer
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.work import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
@@ -141,7 +141,7 @@ async def atrain(
         environment: an `Environment` in place of the one that the config names.
         grader: a function from an answer and its item to a grade, for your own tasks (`env.name: tasks`).
         judge: a model that grades, where `env.grader` is `judge`; like the optimizer.
-        program: a `Program` in place of the one that `train.program` names (docs/programs.md).
+        algorithm: a `Algorithm` in place of the one that `train.algorithm` names (docs/algorithms.md).
         watch: observers, warnings, and a way to end the run early.
         progress: a line that shows how far it is, in a terminal or a notebook; False shows nothing, and a function gets
             each `Now` in place of that.
@@ -175,7 +175,7 @@ async def atrain_on(run: AnyRun, *, name: str | None = None, **handed: Unpack[Wa
         name: what the new run is called; by default the other one's name and a number.
         settings: what is to be different, such as `{"train.num_epochs": 2}`.
         tasks: the tasks of the run, which have to be the same; the run has kept them, so they can be left out.
-        target, optimizer, environment, grader, judge, program, watch, progress: as for `train`.
+        target, optimizer, environment, grader, judge, algorithm, watch, progress: as for `train`.
 
     Raises:
         RunNotFound, and what `train` raises.
@@ -200,7 +200,7 @@ async def aresume(run: AnyRun, *, ask_again: bool = False, accept_loss: bool = F
         accept_loss: continue with what is left of a log whose end is missing.
         settings: what may change without changing a decision, such as `{"budget.max_calls": 500}`.
         tasks: the tasks of the run, which have to be the same; the run has kept them, so they can be left out.
-        target, optimizer, environment, grader, judge, program: what was handed over when it began, which has to be
+        target, optimizer, environment, grader, judge, algorithm: what was handed over when it began, which has to be
             handed over again.
         watch, progress: as for `train`.
 
@@ -242,7 +242,7 @@ async def aevaluate(
         open_test: look at sealed test items, which the log then says for ever.
         evals: where evaluations are recorded; what was answered once is not asked again.
         settings, tasks, target, environment, grader, judge, watch, progress: as for `train`.
-        optimizer, program: not used, as scoring asks neither; they may stay among what is handed over everywhere.
+        optimizer, algorithm: not used, as scoring asks neither; they may stay among what is handed over everywhere.
 
     """
     given = _given(handed, Path(evals))
@@ -328,7 +328,7 @@ async def aestimate(config: Config = None, *, runs: PathOrText = "runs", **hande
     Args:
         config: as for `train`.
         runs: where earlier runs of the same models and data are looked for.
-        settings, tasks, target, optimizer, environment, grader, judge, program: as for `train`.
+        settings, tasks, target, optimizer, environment, grader, judge, algorithm: as for `train`.
 
     """
     directory = Path(runs)

@@ -1,1 +1,1 @@
-"""The engine: plans, performs, records and folds; it knows no stage of any program."""
+"""The engine: plans, performs, records and folds; it knows no stage of any algorithm."""

@@ -13,10 +13,10 @@ from contextlib import aclosing
 
 from attrs import evolve, frozen
 
+from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.calls import Answer, LiveCalls
-from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
-from skillopt_es.engine.tasks import AddUp, Comparisons, Decide, RunData, Task, Unit
+from skillopt_es.engine.work import AddUp, Comparisons, Decide, RunData, Unit, Work
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
 from skillopt_es.projections.state import AnyState
@@ -46,16 +46,16 @@ class Ahead:
         self._place = ""
         self._open: list[asyncio.Task[None]] = []
 
-    def planned(self, task: Task, state: AnyState) -> None:
-        """To be told of each task before it is performed."""
-        units = program_at(state).ahead(task, state)
-        # It is told of every task of a gate, and begins at the first.
+    def planned(self, work: Work, state: AnyState) -> None:
+        """To be called with all work before it is performed."""
+        units = algorithm_at(state).ahead(work, state)
+        # It is called with all work of a gate, and begins at the first.
         if units and self._place != units[0].place:
             self._place = units[0].place
             self._calls.begin_ahead()
             self._open.append(asyncio.create_task(self._try(units)))
         # These do not ask the target, so they end nothing.
-        elif not units and not isinstance(task, AddUp | Decide | Comparisons):
+        elif not units and not isinstance(work, AddUp | Decide | Comparisons):
             self._calls.no_more_ahead()
 
     async def settled(self) -> None:

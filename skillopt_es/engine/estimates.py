@@ -1,7 +1,7 @@
 """
 The plan of a run in numbers: for each kind of call how many there can be at least and at most.
 
-Pure: from the config and the data's sizes alone. What stands here is a plan for any program whose steps each have one
+Pure: from the config and the data's sizes alone. What stands here is a plan for any algorithm whose steps each have one
 candidate for the gate; one that makes other calls has a plan of its own.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.work import RunData
 from skillopt_es.events.places import BASELINE, FINAL_FRESH, FINAL_TEST, Place
 from skillopt_es.events.values import DRAWS_ONCE, Role
 

@@ -18,14 +18,14 @@ from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.engine.ahead import Ahead
+from skillopt_es.engine.algorithms import Algorithm, Asking, Consulted, algorithm_of, evolve
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.comparing import ComparingPorts, run_comparisons
 from skillopt_es.engine.observers import Observer
-from skillopt_es.engine.programs import Asking, Consulted, Program, evolve, program_of
 from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
-from skillopt_es.engine.tasks import AddUp, Comparisons, Decide, Questions, Rollouts, RunData, Task, score
+from skillopt_es.engine.work import AddUp, Comparisons, Decide, Questions, Rollouts, RunData, Work, score
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.places import Place
@@ -77,7 +77,7 @@ class Trainer:
         self._head = head
         self.state = state
         self._run = run
-        self._program = program_of(run.started)
+        self._algorithm = algorithm_of(run.started)
         self._ports = ports
         self._observer = observer
         self._stopping = stopping
@@ -88,10 +88,10 @@ class Trainer:
         """Goes on until the run is complete or paused; an error that stops the run is recorded and raised."""
         try:
             while self.state.status == "running":
-                task = await self._next()
-                if task is None:
+                work = await self._next()
+                if work is None:
                     break
-                await self._perform(task)
+                await self._perform(work)
                 reached = self._reached()
                 if reached is not None and self.state.status == "running":
                     await self._pause("budget", reached.message, key=reached.key)
@@ -115,10 +115,10 @@ class Trainer:
             await self._log.anchor()
         return self.state
 
-    async def _next(self) -> Task | None:
-        """What the program wants next, once what people have ordered is followed; nothing where that was a pause."""
+    async def _next(self) -> Work | None:
+        """What the algorithm wants next, once what people have ordered is followed; nothing where that was a pause."""
         await self._steered()
-        return self._program.next_task(self.state, self._run) if self.state.status == "running" else None
+        return self._algorithm.next_work(self.state, self._run) if self.state.status == "running" else None
 
     async def _steered(self) -> None:
         """Follows what was ordered, each order once; one that is not due yet waits on."""
@@ -141,13 +141,13 @@ class Trainer:
                 self._run = replace(self._run, started=self.state.started)  # its splits may have lost an item
             self._orders.followed(asked.name)
 
-    async def _perform(self, task: Task) -> None:
-        self._observer.planned(task, self.state)
+    async def _perform(self, work: Work) -> None:
+        self._observer.planned(work, self.state)
         if self._ahead is not None:
-            self._ahead.planned(task, self.state)
-        if isinstance(task, Questions) or (isinstance(task, Decide) and task.reads_back):
+            self._ahead.planned(work, self.state)
+        if isinstance(work, Questions) or (isinstance(work, Decide) and work.reads_back):
             await self.settled()  # they read back what the log has of the trajectories
-        async with aclosing(perform(self._program, task, self.state, self._run, self._ports)) as emissions:
+        async with aclosing(perform(self._algorithm, work, self.state, self._run, self._ports)) as emissions:
             async for emission in emissions:
                 await self.append(emission.events, emission.texts)
 
@@ -188,7 +188,7 @@ class Trainer:
         await self._log.append(events, expected=expected, texts=texts)
         for seq, (event, state) in enumerate(zip(events, states, strict=True), start=expected + 1):
             self._observer.happened(seq, event, state)
-        if any(isinstance(event, self._program.milestones) for event in events):
+        if any(isinstance(event, self._algorithm.milestones) for event in events):
             await self._log.anchor()
 
     async def _pause(
@@ -199,7 +199,7 @@ class Trainer:
 
 
 @frozen(kw_only=True)
-class Work:
+class Running:
     """A trainer that may go on, with what it works through."""
 
     trainer: Trainer
@@ -217,7 +217,7 @@ def waiting_for(questions: int) -> str:
 @frozen(kw_only=True)
 class Ports:
     """
-    Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again.
+    Everything of the world that a unit of work may need; `rollouts` is absent where only decisions are derived again.
 
     `comparing` is absent there, too, and where no judge compares answers.
     """
@@ -230,38 +230,38 @@ class Ports:
 
 
 async def perform(
-    program: Program[Any], task: Task, state: AnyState, run: RunData, ports: Ports
+    algorithm: Algorithm[Any], work: Work, state: AnyState, run: RunData, ports: Ports
 ) -> AsyncGenerator[Emission, None]:
-    """The events of a task; what it needs was all in the state when it began."""
-    match task:
+    """The events of a unit of work; what it needs was all in the state when it began."""
+    match work:
         case Rollouts():
             assert ports.rollouts is not None
-            async with aclosing(run_rollouts(task, run, ports.rollouts)) as emissions:
+            async with aclosing(run_rollouts(work, run, ports.rollouts)) as emissions:
                 async for emission in emissions:
                     yield emission
         case Comparisons():
             assert ports.comparing is not None
-            async with aclosing(run_comparisons(task, run, ports.comparing)) as compared:
+            async with aclosing(run_comparisons(work, run, ports.comparing)) as compared:
                 async for done in compared:
                     yield Emission([*done], [])
         case Questions(jobs):
-            work = [_question(program, job, state, run, ports) for job in jobs]
+            asked = [_question(algorithm, job, state, run, ports) for job in jobs]
             workers = jobs_at_once(run.config.gradient.analyst_workers)
-            async with aclosing(ports.executor.stream(work, workers=workers)) as stream:
+            async with aclosing(ports.executor.stream(asked, workers=workers)) as stream:
                 async for events in stream:
                     yield Emission(events, [])
         case AddUp(evaluation):
             yield Emission([score(evaluation, state, run)], [])
         case Decide(name):
-            yield Emission([program.decisions[name](state, run, ports.evidence)], [])
+            yield Emission([algorithm.decisions[name](state, run, ports.evidence)], [])
 
 
-def _question(program: Program[Any], job: object, state: AnyState, run: RunData, ports: Ports) -> AsyncCall[Event]:
+def _question(algorithm: Algorithm[Any], job: object, state: AnyState, run: RunData, ports: Ports) -> AsyncCall[Event]:
     """One question to the optimizer, ready to be asked."""
 
     async def ask() -> Event:
         # Built only now: its texts are large, and of many questions only as many as there are workers are open.
-        asking = program.questions[type(job)](job, state, run, ports.evidence)
+        asking = algorithm.questions[type(job)](job, state, run, ports.evidence)
         return asking.event(await consult(ports.calls, asking, again=run.config.optimizer.ask_again))
 
     return ask

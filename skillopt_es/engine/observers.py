@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.logs import logger
@@ -15,8 +15,8 @@ from skillopt_es.projections.state import AnyState
 class Observer(Protocol):
     """Sees a run live, and never changes it; one that raises is left out from then on."""
 
-    def planned(self, task: Task, state: AnyState) -> None:
-        """A task is about to begin."""
+    def planned(self, work: Work, state: AnyState) -> None:
+        """Work is about to begin."""
         ...
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
@@ -40,9 +40,9 @@ class Observers:
         self._observers = list(observers)
         self._warn = warn
 
-    def planned(self, task: Task, state: AnyState) -> None:
-        """A task is about to begin."""
-        self._each(lambda observer: observer.planned(task, state))
+    def planned(self, work: Work, state: AnyState) -> None:
+        """Work is about to begin."""
+        self._each(lambda observer: observer.planned(work, state))
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """An event is durable and folded."""

@@ -2,7 +2,7 @@
 Orders that people give a run while it is open: what each needs, what it becomes in the log, and why one is refused.
 
 The log has one writer, so an order waits in an inbox until the writer looks, between two tasks. What an order does is
-in the state from then on, and programs plan and decide by that: a run that was steered derives from its log like any
+in the state from then on, and algorithms plan and decide by that: a run that was steered derives from its log like any
 other.
 """
 
@@ -14,8 +14,8 @@ from typing import Protocol
 
 from attrs import field, frozen
 
-from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.engine.work import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, EvidenceRetracted, RunPaused, RunSteered
 from skillopt_es.events.values import Json, Order, Setting
@@ -88,17 +88,17 @@ class NoOrders:
 
 def is_due(asked: Asked, state: AnyState) -> bool:
     """Whether an order can be followed now; an open step has its text and its items already."""
-    return asked.order not in _BETWEEN_STEPS or not program_at(state).under_way(state)
+    return asked.order not in _BETWEEN_STEPS or not algorithm_at(state).under_way(state)
 
 
 def check_order(asked: Asked, state: AnyState) -> None:
     """Raises OrderRefused for what cannot be done with the run as it stands."""
     if state.started is None or state.completed is not None:
         raise OrderRefused("the run is over" if state.started else "the run has not begun")
-    program = program_at(state)
-    if asked.order not in program.heeds:
-        able = ", ".join(sorted(program.heeds)) or "nothing"
-        raise OrderRefused(f"a run of {program.name} cannot be told to {asked.order}", hint=f"it heeds: {able}")
+    algorithm = algorithm_at(state)
+    if asked.order not in algorithm.heeds:
+        able = ", ".join(sorted(algorithm.heeds)) or "nothing"
+        raise OrderRefused(f"a run of {algorithm.name} cannot be told to {asked.order}", hint=f"it heeds: {able}")
     if not asked.by.strip() or not asked.why.strip():
         raise OrderRefused("an order says who gives it and why")
     if asked.order in _NEEDS_TEXT and not asked.text.strip():

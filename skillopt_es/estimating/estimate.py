@@ -14,9 +14,9 @@ from attrs import evolve, frozen
 
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.counting import counted
+from skillopt_es.engine.algorithms import algorithm_of
 from skillopt_es.engine.estimates import Part, with_judge
-from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.work import RunData
 from skillopt_es.estimating.history import Calls, PastRun
 from skillopt_es.events.values import Role
 from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
@@ -67,7 +67,7 @@ class Estimate:
     """
     A whole run before it begins; `runs` are the earlier ones that it rests on.
 
-    `within` are the calls by which its program plans its end, where it does: so many it makes at most in all.
+    `within` are the calls by which its algorithm plans its end, where it does: so many it makes at most in all.
     """
 
     lines: tuple[Line, ...]
@@ -87,11 +87,11 @@ class Estimate:
 
 def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
     """The estimate of a run."""
-    steps, epochs, program = run.started.total_steps, run.config.train.num_epochs, program_of(run.started)
-    parts = with_judge(program.plan(run, steps, epochs), run)
+    steps, epochs, algorithm = run.started.total_steps, run.config.train.num_epochs, algorithm_of(run.started)
+    parts = with_judge(algorithm.plan(run, steps, epochs), run)
     prices = prices_in(run.config.resolved)
     lines = tuple(_line(part, run, past, prices) for part in parts)
-    within = run.config.budget.max_calls if program.by_calls else None
+    within = run.config.budget.max_calls if algorithm.by_calls else None
     lines = _fitted(lines, within)
     costs = [line.cost for line in lines]
     seconds, time_basis = _time(parts, lines, past)

@@ -13,9 +13,9 @@ from pathlib import Path
 from attrs import define, evolve, frozen
 
 from skillopt_es.config import RunConfig
+from skillopt_es.engine.algorithms import algorithm_of
 from skillopt_es.engine.estimates import Part, with_judge
-from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.tasks import RunData, recorded_run
+from skillopt_es.engine.work import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     STEP_ENDS,
@@ -116,7 +116,7 @@ def _past_run(folder: Path, planned: RunData) -> PastRun | None:
             if (
                 first is None
                 or not isinstance(first.event, RunStarted)
-                or first.event.program != planned.started.program
+                or first.event.algorithm != planned.started.algorithm
             ):
                 return None
             run = recorded_run(first.event, folder)
@@ -153,12 +153,12 @@ def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun
     if not progress.usable:
         return None
     calls: dict[str, Calls] = {}
-    program = program_of(run.started)
+    algorithm = algorithm_of(run.started)
     for row in Journal(log.reader).read():
         call = row.call
         if call.repeats or asks_itself(call):
             continue
-        of_kind = calls.setdefault(program.kind_of(call.slot, call.stage), Calls())
+        of_kind = calls.setdefault(algorithm.kind_of(call.slot, call.stage), Calls())
         of_kind.count += 1
         of_kind.latency_ms += call.latency_ms
         if call.input_tokens is not None and call.output_tokens is not None:
@@ -166,7 +166,7 @@ def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun
             of_kind.input += call.input_tokens
             of_kind.output += call.output_tokens
             of_kind.cached += call.cached_tokens if call.cached_tokens is not None else 0
-    parts = with_judge(program.plan(run, progress.steps, max(1, progress.epochs)), run)
+    parts = with_judge(algorithm.plan(run, progress.steps, max(1, progress.epochs)), run)
     return PastRun(
         name=name,
         alike=alike,

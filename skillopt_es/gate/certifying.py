@@ -14,9 +14,9 @@ from itertools import takewhile
 
 from attrs import evolve
 
-from skillopt_es.engine.programs import Decision, program_at
+from skillopt_es.engine.algorithms import Decision, algorithm_at
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.tasks import Decide, Evaluation, RunData, Task, measure, shuffled
+from skillopt_es.engine.work import Decide, Evaluation, RunData, Work, measure, shuffled
 from skillopt_es.events.catalog import CertificateWagered, Event, RolloutCompleted
 from skillopt_es.events.places import FINAL_FRESH, Place
 from skillopt_es.events.values import Bets, Measured
@@ -57,7 +57,7 @@ def is_due(state: AnyState, root: Place) -> bool:
     return tried and all(wager.place != root for wager in state.wagers)
 
 
-def closing_task(state: AnyState, run: RunData, most: int | None = None) -> Task | None:
+def closing_work(state: AnyState, run: RunData, most: int | None = None) -> Work | None:
     """At the end of a run: the best skill against the certified one, on a batch of items that are left; or None."""
     assert state.best is not None
     batch = _closing_batch(state, run, state.best, run.config.train.batch_size if most is None else most)
@@ -157,7 +157,7 @@ def _purse(bets: Sequence[Bets]) -> Purse:
 
 
 def _wager(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
-    return wagered(state, run, program_at(state).place(state))
+    return wagered(state, run, algorithm_at(state).place(state))
 
 
 def _close(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:

@@ -8,8 +8,8 @@ from attrs import AttrsInstance, asdict
 
 from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig, limits_answers
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
-from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.engine.work import RunData
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.verdicts import too_little
 from skillopt_es.projections.state import AnyState
@@ -47,7 +47,7 @@ def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
     """Why what a fork wants to change does not fit what stands before it; empty when it does."""
     if _deciding(old) == _deciding(new) and not _limits_otherwise(old, new):
         return ""
-    begun = program_at(state).under_way(state)
+    begun = algorithm_at(state).under_way(state)
     if begun:
         return f"{begun} under way, and the same settings must decide both halves of it"
     assert state.started is not None
@@ -55,7 +55,7 @@ def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
     return (
         _against_the_start(old, new, items)
         or (_against_what_was_measured(old, new) if state.measured else "")
-        or program_at(state).contradicts(state, *(RunData(config=each, started=state.started) for each in (old, new)))
+        or algorithm_at(state).contradicts(state, *(RunData(config=each, started=state.started) for each in (old, new)))
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from skillopt_es.engine.tasks import Comparisons, Contest, Decide, Rivals, RunData, Task, unmeasured_hint
+from skillopt_es.engine.work import Comparisons, Contest, Decide, Rivals, RunData, Work, unmeasured_hint
 from skillopt_es.events.catalog import AnswersCompared, RunPaused
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
@@ -85,7 +85,7 @@ def _too_few(run: RunData, done: Mapping[str, AnswersCompared], items: int) -> b
     return failed > run.config.rollout.max_failed_share * items or (failed > 0 and failed == items)
 
 
-def comparing_task(state: AnyState, run: RunData, contest: Contest, draw: int) -> Task:
+def comparing_work(state: AnyState, run: RunData, contest: Contest, draw: int) -> Work:
     """What is missing of the n-th comparison, once both skills have so many draws."""
     pairs = tuple(_rivals(state, run, contest, draw))
     return Comparisons(pairs) if pairs else Decide("pause_for_judge")

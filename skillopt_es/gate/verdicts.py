@@ -4,7 +4,7 @@ The gate: what there is of two texts, which draws the rule wants next, and the v
 Scores that stand for a text nobody measured, as in the original: only where `evaluation.stale_scores` asks for it. Each
 such score is named in the events by the skill that it was measured under.
 
-What every program does alike whose steps end at the gate: a candidate's contest and verdict, and the end of the run.
+What every algorithm does alike whose steps end at the gate: a candidate's contest and verdict, and the end of the run.
 Pure: tasks and decisions from the core of a state.
 """
 
@@ -15,16 +15,16 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.programs import Decision, program_at
+from skillopt_es.engine.algorithms import Decision, algorithm_at
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.tasks import (
+from skillopt_es.engine.work import (
     AddUp,
     Contest,
     Decide,
     Evaluation,
     Rollouts,
     RunData,
-    Task,
+    Work,
     begun_draw,
     mean_score,
     measure,
@@ -54,11 +54,11 @@ from skillopt_es.events.values import (
     SkillTree,
     exceeds,
 )
-from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
+from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_work
 from skillopt_es.gate.comparing import ROUNDING, Comparison, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.preferences import comparing_task, pause_for_judge, preferences, undrawn
+from skillopt_es.gate.preferences import comparing_work, pause_for_judge, preferences, undrawn
 from skillopt_es.gate.rules import RULES, Rule
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing, never_varies
@@ -108,7 +108,7 @@ def known_of(state: AnyState, run: RunData) -> Known:
     known = Known(families=families_of(state.types), flipped=flipped)
     if run.config.evaluation.gate_rule not in RETESTS:
         return known
-    told = program_at(state).at_gate(state, run)
+    told = algorithm_at(state).at_gate(state, run)
     never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
     return evolve(
         known,
@@ -157,13 +157,13 @@ def _in_order(items: Draw, run: RunData) -> Draw:
     return {item: items[item] for item in run.selection_items if item in items}
 
 
-def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
+def draw_work(state: AnyState, run: RunData, contest: Contest) -> Work | None:
     """What has to be run before the rule can decide a contest; None when it can."""
     found = judged(state, run, contest)
     if isinstance(found, Ruling):
         return None
     if run.config.evaluation.compare_answers:
-        return _comparing_task(state, run, contest, found)
+        return _comparing_work(state, run, contest, found)
     current = [selection(run, contest.current_place, contest.current, repeat=found.current)] if found.current else []
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, repeat=found.candidate)] if found.candidate else []
@@ -177,13 +177,13 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     return measure(state, current) or _wave(state, run, contest, candidate[0])
 
 
-def _comparing_task(state: AnyState, run: RunData, contest: Contest, wanted: MoreDraws) -> Task:
+def _comparing_work(state: AnyState, run: RunData, contest: Contest, wanted: MoreDraws) -> Work:
     """The draws that are missing, and then what a judge says of their answers."""
     draw = max(wanted.candidate, wanted.current)
     missing = [selection(run, place, skill, repeat=draw) for place, skill in undrawn(state, run, contest, draw)]
     if wanted.items:
         missing = [_in_part(state, each, wanted.items) for each in missing]
-    return measure(state, missing) or comparing_task(state, run, contest, draw)
+    return measure(state, missing) or comparing_work(state, run, contest, draw)
 
 
 def _in_part(state: AnyState, evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:
@@ -194,7 +194,7 @@ def _in_part(state: AnyState, evaluation: Evaluation, items: tuple[str, ...]) ->
     return evolve(evaluation, items=asked, carried=carried, carried_from=evaluation.skill.hash)
 
 
-def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:
+def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluation) -> Work:
     """The next items of a candidate's draw, or its end; the current skill's draws for this round are all there."""
     current, candidate = _sides(state, run, contest)
     rule, begun = rule_of(run.config), begun_draw(state, evaluation)
@@ -350,7 +350,7 @@ def is_better(state: AnyState, run: RunData, contest: Contest) -> bool:
 
 def _ties_lead(state: AnyState, run: RunData) -> bool:
     """Whether a text that is as good as the best one takes its place."""
-    return program_at(state).at_gate(state, run).ties_lead
+    return algorithm_at(state).at_gate(state, run).ties_lead
 
 
 def _rises(state: AnyState, run: RunData, contest: Contest) -> bool:
@@ -417,7 +417,7 @@ def standing_value(standing: Standing, score: Score, run: RunData) -> float:
 
 def candidate_contest(state: AnyState) -> Contest:
     """The candidate that waits for its verdict against the current skill, drawn at the open step's places."""
-    place = program_at(state).place(state)
+    place = algorithm_at(state).place(state)
     assert state.built is not None
     assert state.current is not None
     return Contest(
@@ -432,9 +432,9 @@ def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
     assert state.built is not None
     assert state.best is not None
-    contest, run = candidate_contest(state), program_at(state).gated_by(state, run)
+    contest, run = candidate_contest(state), algorithm_at(state).gated_by(state, run)
     found = weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
-    objection = program_at(state).objection(state, run) if found.taken and found.by_gate else None
+    objection = algorithm_at(state).objection(state, run) if found.taken and found.by_gate else None
     if objection is not None:
         found = evolve(found, action="reject", new_best=False, reason=objection.reason)
     candidate = contest.candidate.hash
@@ -471,7 +471,7 @@ def final_contest(state: AnyState) -> Contest:
 
 
 def usual_stop(state: AnyState, run: RunData) -> TrainingStopped | None:
-    """Why a training ends before its last step, by the rules that all programs share: an order, the score, patience."""
+    """Why a training ends before its last step, by the rules of all algorithms: an order, the score, patience."""
     assert state.best is not None
     train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
     if state.steering.stop:
@@ -485,7 +485,7 @@ def usual_stop(state: AnyState, run: RunData) -> TrainingStopped | None:
     return None
 
 
-def final_task(state: AnyState, run: RunData, most_fresh: int | None = None) -> Task:
+def final_work(state: AnyState, run: RunData, most_fresh: int | None = None) -> Work:
     """
     What is left once nothing is trained any more: whether the final skill is the best, its certificate, the tests.
 
@@ -497,12 +497,12 @@ def final_task(state: AnyState, run: RunData, most_fresh: int | None = None) -> 
     may_promote = evaluation.eval_test or evaluation.promote_without_tests
     if may_promote and state.current.skill.hash != state.best.skill.hash:
         contest = final_contest(state)
-        waiting = draw_task(state, run, contest)
+        waiting = draw_work(state, run, contest)
         if waiting is not None:
             return waiting
         if is_better(state, run, contest):
             return Decide("promote_best")
-    closing = closing_task(state, run, most_fresh)
+    closing = closing_work(state, run, most_fresh)
     if closing is not None:
         return closing
     testing = measure(state, test_evaluations(state, run))
@@ -553,4 +553,4 @@ FINAL_DECISIONS: Mapping[str, Decision[object]] = {
     "complete_run": _complete_run,
     "pause_for_judge": _pause_for_judge,
 }
-"""The decisions that `final_task` asks for, and the gate wherever it is asked."""
+"""The decisions that `final_work` asks for, and the gate wherever it is asked."""

@@ -8,12 +8,12 @@ from typing import cast
 
 from attrs import define, field
 
-from skillopt_es.engine.programs import evolve
-from skillopt_es.engine.tasks import mean_score
+from skillopt_es.algorithms.classic.state import ClassicState, beginning, classic
+from skillopt_es.engine.algorithms import evolve
+from skillopt_es.engine.work import mean_score
 from skillopt_es.events.catalog import Event, GapFound, RolloutCompleted, SkillScored
 from skillopt_es.events.values import GateMetric, Json, Measured, Purpose, Score, SkillTree, Split, text_digest
 from skillopt_es.interchange.original import Original, Result
-from skillopt_es.programs.classic.state import ClassicState, beginning, classic
 from skillopt_es.projections.state import Standing
 
 _METRICS = ("hard", "soft", "mixed")

@@ -7,6 +7,7 @@ from typing import Literal, TypedDict
 
 from attrs import evolve, frozen
 
+from skillopt_es.algorithms.imported.original_edits import noted_by_original
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -22,7 +23,6 @@ from skillopt_es.events.values import AppendixOrder, Draft, Edit, PatchSource, S
 from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.original import Change, OriginalStep, Proposal
-from skillopt_es.programs.imported.original_edits import noted_by_original
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.appendix import Proposed as ProposedNote
 from skillopt_es.skill.appendix import appendix_notes, extended, with_appendix
@@ -194,8 +194,8 @@ def _words(said: Proposed) -> tuple[str, ...]:
 
 
 def _step_number(build: Builder) -> int:
-    assert build.state.program.step is not None
-    return build.state.program.step.number
+    assert build.state.algorithm.step is not None
+    return build.state.algorithm.step.number
 
 
 def _decision(build: Builder, step: OriginalStep, pool: int) -> None:
@@ -235,7 +235,7 @@ def import_notes(build: Builder, step: OriginalStep, place: str) -> None:
     """Adds what became of the notes that the step's patches have; a gap where the files do not agree."""
     if step.notes is None:
         return
-    opened = build.state.program.step
+    opened = build.state.algorithm.step
     assert opened is not None
     proposed = [ProposedNote(patch.patch, note) for patch in opened.patches.values() for note in patch.notes]
     before, most = (
@@ -267,7 +267,7 @@ def _consolidated(build: Builder, step: OriginalStep, place: str, *, text: str |
 
 def write_notes(build: Builder, step: OriginalStep, *, kept: bool) -> None:
     """Adds that the notes went into the current skill; `kept` says whether the step's own skill file has that text."""
-    notes = build.state.program.unwritten
+    notes = build.state.algorithm.unwritten
     if not notes:
         return
     written = noted_by_original if build.of_original else with_appendix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast, get_args
 
+from skillopt_es.algorithms.imported.original_edits import guided_by_original
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
     ComparisonExtended,
@@ -16,7 +17,6 @@ from skillopt_es.events.values import GateAction, GateVerdict, Pair, SkillTree
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.layout import skill_hash
 from skillopt_es.interchange.original import Epoch, MetaResult, SlowResult
-from skillopt_es.programs.imported.original_edits import guided_by_original
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 
 Category = Literal["improved", "regressed", "persistent_fail", "stable_success"]
@@ -40,8 +40,8 @@ def import_epoch_end(build: Builder, epoch: int) -> None:
 
 
 def _comparison(build: Builder, end: Epoch) -> None:
-    assert build.state.program.epoch is not None
-    previous, current = build.state.program.epoch.first_skill.hash, build.current.skill.hash
+    assert build.state.algorithm.epoch is not None
+    previous, current = build.state.algorithm.epoch.first_skill.hash, build.current.skill.hash
     items = [row.item for row in end.current or ()] or [item for item, _ in end.pairs or ()]
     if not items:
         return

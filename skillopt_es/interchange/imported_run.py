@@ -8,7 +8,10 @@ from pathlib import Path, PurePosixPath
 
 from attrs import frozen
 
-from skillopt_es.engine.programs import fold
+from skillopt_es.algorithms.classic.state import ClassicState, classic
+from skillopt_es.algorithms.imported.algorithm import IMPORTED
+from skillopt_es.algorithms.imported.original_edits import noted_by_original
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.events.catalog import (
     BestPromoted,
     EpochCompleted,
@@ -29,9 +32,6 @@ from skillopt_es.interchange.imported_epochs import import_epoch_end
 from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
 from skillopt_es.interchange.original import Original
-from skillopt_es.programs.classic.state import ClassicState, classic
-from skillopt_es.programs.imported.original_edits import noted_by_original
-from skillopt_es.programs.imported.program import IMPORTED
 
 
 @frozen
@@ -77,7 +77,7 @@ def _started(original: Original, per_epoch: int) -> RunStarted:
         steps_per_epoch=per_epoch,
         total_steps=max(planned, last, per_epoch),
         notes=("the items of the splits are not in a result folder",),
-        program=IMPORTED.name,
+        algorithm=IMPORTED.name,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast, get_args
 
+from skillopt_es.algorithms.imported.original_edits import applied_by_original, rewritten_by_original
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, StepImported, StepSkipped
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import (
@@ -24,7 +25,6 @@ from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.imported_edits import Chosen, import_edits
 from skillopt_es.interchange.layout import skill_file, skill_hash
 from skillopt_es.interchange.original import BatchRecord, OriginalStep, Result, StepRecord
-from skillopt_es.programs.imported.original_edits import applied_by_original, rewritten_by_original
 from skillopt_es.skill.alignment import align
 from skillopt_es.skill.edits import apply_edits
 
@@ -184,7 +184,7 @@ def _candidate(build: Builder, step: OriginalStep, place: Place, chosen: Chosen)
 
 def _added_notes(build: Builder) -> int:
     """How many reminder notes the candidate has that the current skill does not have."""
-    open_step = build.state.program.step
+    open_step = build.state.algorithm.step
     assert open_step is not None
     if open_step.extended is None or open_step.extended.order != "measured":
         return 0

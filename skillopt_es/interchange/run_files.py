@@ -8,6 +8,8 @@ from typing import cast
 
 from attrs import define, field
 
+from skillopt_es.algorithms.classic.state import ClassicState, beginning
+from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, RunStarted, SkillScored
@@ -34,8 +36,6 @@ from skillopt_es.interchange.rollout_files import File, OriginalRollouts, dumped
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
 from skillopt_es.interchange.step_parts import counted_usage, decision_line, usage_by_step, with_totals
-from skillopt_es.programs.classic.state import ClassicState, beginning
-from skillopt_es.programs.evaluation.program import EVALUATION
 from skillopt_es.projections.state import Origin
 from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.sessions.opening import holds_answer
@@ -75,7 +75,7 @@ class _Folder:
         if first is None or not isinstance(first.event, RunStarted):
             raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
         started, rollouts = first.event, self._rollouts(first.event)
-        if started.program == EVALUATION.name:
+        if started.algorithm == EVALUATION.name:
             yield from evaluation_files(self.log, self.out, rollouts)
             return
         yield from self._opening(started)

@@ -8,7 +8,8 @@ from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
-from skillopt_es.engine.programs import evolve
+from skillopt_es.algorithms.classic.state import ClassicState, beginning, classic
+from skillopt_es.engine.algorithms import evolve
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -34,7 +35,6 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Purpose
-from skillopt_es.programs.classic.state import ClassicState, beginning, classic
 from skillopt_es.runs.durations import COMINGS
 
 Kind = Literal["start", "step", "epoch_end", "end"]
@@ -149,12 +149,12 @@ def _belongs(event: Event, key: tuple[Kind, int, int]) -> bool:
 
 
 def _key(state: ClassicState) -> tuple[Kind, int, int]:
-    if state.program.epoch is None:
+    if state.algorithm.epoch is None:
         return "start", 0, 0
-    if state.program.step is not None:
-        return "step", state.program.step.number, state.program.epoch.number
-    if state.program.epochs_done < state.program.epoch.number:
-        return "epoch_end", state.program.epoch.number, state.program.epoch.number
+    if state.algorithm.step is not None:
+        return "step", state.algorithm.step.number, state.algorithm.epoch.number
+    if state.algorithm.epochs_done < state.algorithm.epoch.number:
+        return "epoch_end", state.algorithm.epoch.number, state.algorithm.epoch.number
     return "end", 0, 0
 
 

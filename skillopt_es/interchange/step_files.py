@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
+from skillopt_es.algorithms.classic.state import ClassicState
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -35,7 +36,6 @@ from skillopt_es.interchange.step_parts import (
     usage_json,
 )
 from skillopt_es.interchange.update_files import UpdateFiles
-from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.projections.lines import pooled
 from skillopt_es.projections.state import proposals_in
 
@@ -88,7 +88,7 @@ class StepFiles:
         if self.imported is not None:
             return list(self.imported.batches)
         scores = {Place(row.place).batch: row.score for row in self.part.all(SkillScored) if is_train_score(row)}
-        planned = self.part.before.program.step.batches if self.part.before.program.step else ()
+        planned = self.part.before.algorithm.step.batches if self.part.before.algorithm.step else ()
         return [
             ImportedBatch(
                 seed=batch.seed,
@@ -127,7 +127,7 @@ class StepFiles:
             notes: Record = {"step_notes": [report.note for report in extended.reports]}
             yield f"{folder}/appendix_notes.json", dumped({**notes, "appendix_after": list(extended.notes)})
         if isinstance(self.verdict, CandidateGated):
-            attempt = self.part.after.program.buffer[-1]
+            attempt = self.part.after.algorithm.buffer[-1]
             yield f"{folder}/trajectory_digest.json", dumped(self._digest(attempt, self.verdict.verdict))
         if self.verdict is not None or self.lost:
             assert self.part.after.current is not None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import planned_steps
+from skillopt_es.engine.algorithms import planned_steps
 from skillopt_es.events.catalog import RunStarted, SealedTestOpened
 from skillopt_es.events.values import WHOLE_FILES, Credit, Draft, Edit, PatchSource, Proposal, SkillTree, Split
 from skillopt_es.projections.fates import earned

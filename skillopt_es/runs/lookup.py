@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from attrs import frozen
 
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import check_allowed
+from skillopt_es.engine.algorithms import check_allowed
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     SKILL_TYPES,

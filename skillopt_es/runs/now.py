@@ -17,9 +17,9 @@ from pathlib import Path
 
 from attrs import asdict, define, evolve, field, frozen
 
+from skillopt_es.engine.algorithms import algorithm_at, most_calls
 from skillopt_es.engine.in_flight import InFlight, Left
-from skillopt_es.engine.programs import most_calls, program_at
-from skillopt_es.engine.tasks import Comparisons, Questions, Rollouts, Task
+from skillopt_es.engine.work import Comparisons, Questions, Rollouts, Work
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.plain import read_plain, write_plain
@@ -85,11 +85,11 @@ class Tally:
             self.steps_before = state.steps_done
         return first
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Notes the stage and how much of it there is to do."""
         self.begin(state)
-        called = program_at(state).words
-        match task:
+        called = algorithm_at(state).words
+        match work:
             case Rollouts(units):
                 self.stage, self.total = called.trying(units[0]), len(units)
             case Comparisons(pairs):
@@ -121,7 +121,7 @@ class Tally:
         """How long the rest takes, if each step takes as long as those of this session did."""
         state = self.state
         done = state.steps_done - (self.steps_before or 0)
-        if state.started is None or not done or (program_at(state).by_calls and most_calls(state) is not None):
+        if state.started is None or not done or (algorithm_at(state).by_calls and most_calls(state) is not None):
             return None
         return (state.started.total_steps - state.steps_done) * (self.clock() - self.began) / done
 
@@ -129,7 +129,7 @@ class Tally:
     def now(self) -> Now:
         """Everything at once."""
         return Now(
-            where="" if self.state.started is None else program_at(self.state).words.where(self.state),
+            where="" if self.state.started is None else algorithm_at(self.state).words.where(self.state),
             stage=self.stage,
             total=self.total,
             done=min(self.done, self.total),
@@ -154,9 +154,9 @@ class Telling:
         self._timer: asyncio.TimerHandle | None = None
         self._said = Now()
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """A stage begins."""
-        self._tally.planned(task, state)
+        self._tally.planned(work, state)
         self._begin()
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:

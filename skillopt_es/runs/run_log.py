@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TextIO
 
-from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.engine.work import Work
 from skillopt_es.events.catalog import Event, RunCompleted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
@@ -65,7 +65,7 @@ class RunLog:
     def __init__(self, more: Callable[[Event], Mapping[str, object]] = lambda event: {}) -> None:
         self._more = more
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """A task begins: nothing has happened yet."""
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
@@ -86,7 +86,7 @@ def _place(event: Event, state: AnyState) -> str:
     if isinstance(event, RunCompleted):
         return ""
     place: str | None = getattr(event, "place", None)
-    return place or program_at(state).words.place(event, state) or ""
+    return place or algorithm_at(state).words.place(event, state) or ""
 
 
 def ahead_gave_up(error: Exception) -> None:

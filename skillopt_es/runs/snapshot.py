@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import asdict
 
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.events.values import Json, Score
 from skillopt_es.projections.state import AnyState, Counts, Standing
 
@@ -16,7 +16,7 @@ def position(state: AnyState) -> str:
         return "nothing has happened yet"
     if state.completed is not None:
         return f"complete after {counted(state.steps_done, 'step')}"
-    return program_at(state).words.position(state)
+    return algorithm_at(state).words.position(state)
 
 
 def counted_verdicts(counts: Counts) -> str:
@@ -42,7 +42,7 @@ def snapshot(state: AnyState) -> dict[str, Json]:
         "test_looks": state.looks.count,
         "counts": asdict(state.counts),
         **_imported(state),
-        **({} if started is None else program_at(state).words.snapshot(state)),
+        **({} if started is None else algorithm_at(state).words.snapshot(state)),
     }
 
 

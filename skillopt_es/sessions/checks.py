@@ -15,16 +15,16 @@ from typing import Literal, Unpack
 import attrs
 from attrs import frozen
 
+from skillopt_es.algorithms.skills.managing import SHOWN_BY_AGENTS
 from skillopt_es.config import RunConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import program_named
+from skillopt_es.engine.algorithms import algorithm_named
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import AgentStep, AskOptions, ChatReply, Environment, Episode, Item, Message, Splits, judge_calls
-from skillopt_es.programs.skills.managing import SHOWN_BY_AGENTS
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.session import few_notes, refusals, shared_notes, size_notes, usual_split
@@ -76,7 +76,7 @@ def check_sqlite(version: tuple[int, ...]) -> Check:
 def check_skill(config: RunConfig) -> Check:
     """Whether the skill to start from can be read."""
     try:
-        skill, notes = first_skill(config, folder=program_named(config.train.program).trains_folder)
+        skill, notes = first_skill(config, folder=algorithm_named(config.train.algorithm).trains_folder)
     except SkillOptError as error:
         return problem("skill", error)
     listed = len(listing_of(skill)) if skill.is_folder else 0

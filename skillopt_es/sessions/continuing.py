@@ -8,8 +8,8 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, any_overrides
-from skillopt_es.engine.programs import check_allowed, fold_log, program_of
-from skillopt_es.engine.tasks import recorded_run
+from skillopt_es.engine.algorithms import algorithm_of, check_allowed, fold_log
+from skillopt_es.engine.work import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Learned, SkillTree
@@ -38,7 +38,7 @@ def read_before(folder: Path, overrides: Sequence[str]) -> Before:
         )
     check_allowed("resume", started, folder.name)
     changed = {**state.overrides, **any_overrides(overrides)}
-    learned = program_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))
+    learned = algorithm_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))
     config = recorded_run(started, folder, changed).config
     chosen = started.limit_chosen or "env.max_completion_tokens" in changed
     return Before(

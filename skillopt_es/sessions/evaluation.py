@@ -17,10 +17,18 @@ from typing import cast
 
 from attrs import frozen
 
+from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
+from skillopt_es.algorithms.evaluation.scoring import (
+    Progress,
+    Scoring,
+    SplitResult,
+    next_draw,
+    standing_rows,
+)
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
-from skillopt_es.engine.programs import Deed, check_allowed, fold_log
-from skillopt_es.engine.tasks import Evaluation, RunData, recorded_run
+from skillopt_es.engine.algorithms import Deed, check_allowed, fold_log
+from skillopt_es.engine.work import Evaluation, RunData, recorded_run
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.errors import RunNotFound
@@ -29,14 +37,6 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Role, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Item, Splits
-from skillopt_es.programs.evaluation.program import EVALUATION
-from skillopt_es.programs.evaluation.scoring import (
-    Progress,
-    Scoring,
-    SplitResult,
-    next_draw,
-    standing_rows,
-)
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.reading import Reading
@@ -78,7 +78,7 @@ class ScorableRun:
 
 
 def scorable_run(folder: Path, deed: Deed = "score") -> ScorableRun:
-    """The run in a folder; raises RunNotFound for one that has not begun, ConfigError where its program refuses."""
+    """The run in a folder; raises RunNotFound for one that has not begun, ConfigError where its algorithm refuses."""
     state = read_state(folder)
     if state.started is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
@@ -229,7 +229,7 @@ def _started(request: EvaluationRequest, world: OpenWorld, folder: Path) -> RunS
         steps_per_epoch=0,
         total_steps=0,
         notes=("an evaluation of one skill, not a training run", *request.notes, *world.notes),
-        program=EVALUATION.name,
+        algorithm=EVALUATION.name,
         limit_chosen=request.config.limit_chosen,
     )
 

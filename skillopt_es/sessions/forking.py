@@ -10,8 +10,8 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides
-from skillopt_es.engine.programs import check_allowed, evolve, fold, program_at
-from skillopt_es.engine.tasks import RunData, recorded_run
+from skillopt_es.engine.algorithms import algorithm_at, check_allowed, evolve, fold
+from skillopt_es.engine.work import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.anchor import ANCHOR_FILE
 from skillopt_es.events.catalog import Event, RunForked, skills_in
@@ -135,7 +135,7 @@ def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:
             state = evolve(state, recorded.event)
             if (
                 state.started is not None
-                and not program_at(state).under_way(state)
+                and not algorithm_at(state).under_way(state)
                 and not contradiction(state, old, new)
             ):
                 allowed.append(recorded.seq)

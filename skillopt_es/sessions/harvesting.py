@@ -12,12 +12,13 @@ from pathlib import Path
 
 from attrs import frozen
 
+from skillopt_es.algorithms.harvesting import HARVEST
 from skillopt_es.config import RunConfig
 from skillopt_es.config.places import recorded_place
+from skillopt_es.engine.algorithms import Asking, Consulted
 from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.calls import Calls, LiveCalls
 from skillopt_es.engine.loop import consult
-from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.errors import BudgetReached, Interrupted
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted
 from skillopt_es.events.errors import SkillOptError
@@ -28,7 +29,6 @@ from skillopt_es.harvest.mining import Candidate
 from skillopt_es.harvest.proposing import SCHEMA, proposed, question
 from skillopt_es.harvest.review import Proposal
 from skillopt_es.ports import AsyncCall, ChatRequest
-from skillopt_es.programs.harvesting import HARVEST
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.sessions.accounts import StartedCalls, check_bounded, has_budget, lost_calls, open_purse, spent_before
 from skillopt_es.sessions.opening import local_executor
@@ -178,5 +178,5 @@ def _opening(config: RunConfig, folder: Path, writer: RunWriter, lost: tuple[Los
         steps_per_epoch=0,
         total_steps=0,
         notes=("the calls of a harvest, no training run",),
-        program=HARVEST.name,
+        algorithm=HARVEST.name,
     )

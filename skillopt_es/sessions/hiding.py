@@ -8,7 +8,7 @@ from pathlib import Path
 from skillopt_es.config import RunConfig
 from skillopt_es.config.backends import kind_of
 from skillopt_es.config.dotenv import dotenv_files
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
@@ -119,7 +119,7 @@ class CoveredKeys:
         self._warn = warn
         self._seen = {file: _identity(file) for file in map(real_path, files)}
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """A task is about to begin: that says nothing of files."""
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:

@@ -20,8 +20,8 @@ from skillopt_es.config.draft import DEFAULTS
 from skillopt_es.config.layers import changed_since
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import check_allowed, fold_log, program_named
-from skillopt_es.engine.tasks import RunData, recorded_run
+from skillopt_es.engine.algorithms import algorithm_named, check_allowed, fold_log
+from skillopt_es.engine.work import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError
@@ -238,12 +238,12 @@ def run_started(
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
     for why in refusals(config, splits):
         raise why
-    program = program_named(config.train.program)
+    algorithm = algorithm_named(config.train.algorithm)
     if before is None:
-        skill, notes = first_skill(config, folder=program.trains_folder)
+        skill, notes = first_skill(config, folder=algorithm.trains_folder)
     else:
         skill, notes = before.skill, (note_of(before),)
-    steps_per_epoch, total_steps = program.steps(config.train, len(splits.train))
+    steps_per_epoch, total_steps = algorithm.steps(config.train, len(splits.train))
     return RunStarted(
         software=software_version(),
         config=config.resolved,
@@ -254,7 +254,7 @@ def run_started(
         total_steps=total_steps,
         notes=(*notes, *splits.told, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
         guide=guide,
-        program=program.name,
+        algorithm=algorithm.name,
         learned=None if before is None else before.learned,
         config_file=config.file,
         limit_chosen=config.limit_chosen,
@@ -277,15 +277,15 @@ def refusals(config: RunConfig, splits: Splits) -> Iterator[SkillOptError]:
 
 
 def _no_way_to_train(config: RunConfig) -> Iterator[ConfigError]:
-    """The program is not installed, or its runs begin in another way."""
-    place, name = config.place("train.program"), config.train.program
+    """The algorithm is not installed, or its runs begin in another way."""
+    place, name = config.place("train.algorithm"), config.train.algorithm
     try:
-        refusal = program_named(name, place).refuses.get("start")
+        refusal = algorithm_named(name, place).refuses.get("start")
     except ConfigError as error:
         yield error
         return
     if refusal is not None:
-        yield ConfigError(f"{place}train.program is {name!r}, which {refusal.why}", hint=refusal.hint)
+        yield ConfigError(f"{place}train.algorithm is {name!r}, which {refusal.why}", hint=refusal.hint)
 
 
 @frozen

@@ -41,22 +41,22 @@ _MOST_BYTES = 4 * MOST_FILE  # a character has four bytes at most
 
 
 def first_skill(config: RunConfig, *, folder: bool) -> tuple[SkillTree, tuple[str, ...]]:
-    """What a run begins with, and notes about how it was read; `folder` says that its program trains several skills."""
+    """What a run begins with, and notes about how it was read; `folder`: its algorithm trains several skills."""
     if not config.env.skill_init:
         what = "no skills" if folder else "an empty skill"
         empty = EMPTY if folder else SkillTree(files={SKILL_FILE: ""})
         return empty, (f"env.skill_init is empty: started from {what}",)
     skill, notes = load_skill(config)
-    place, program = config.place("env.skill_init"), config.train.program
+    place, algorithm = config.place("env.skill_init"), config.train.algorithm
     if folder and not skill.is_folder:
         raise ConfigError(
-            f"{place}env.skill_init is one skill, and train.program {program!r} trains a folder of skills",
-            hint="name the folder that the skill's own folder lies in, or train it with train.program: classic",
+            f"{place}env.skill_init is one skill, and train.algorithm {algorithm!r} trains a folder of skills",
+            hint="name the folder that the skill's own folder lies in, or train it with train.algorithm: classic",
         )
     if skill.is_folder and not folder:
         raise ConfigError(
-            f"{place}env.skill_init is a folder of skills, and train.program {program!r} trains one skill",
-            hint="train the folder with train.program: skills, or name one of its skills",
+            f"{place}env.skill_init is a folder of skills, and train.algorithm {algorithm!r} trains one skill",
+            hint="train the folder with train.algorithm: skills, or name one of its skills",
         )
     return skill, notes
 

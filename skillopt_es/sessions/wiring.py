@@ -24,10 +24,10 @@ from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.comparing import ComparingPorts
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.loop import Ports, Trainer, Work
+from skillopt_es.engine.loop import Ports, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.work import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunResumed
 from skillopt_es.events.errors import SkillOptError
@@ -214,7 +214,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AsyncIterator[Work]:
+async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AsyncIterator[Running]:
     """A trainer whose opening events are durable: whatever is paid for belongs to a run that can be resumed."""
     folder = writer.log.path.parent
     started = StartedCalls(folder)
@@ -299,7 +299,7 @@ def _purse(writer: RunWriter, config: RunConfig, stage: Stage, started: StartedC
 
 def _wired(
     writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, bounds: _Bounds, executor: Executor
-) -> Work:
+) -> Running:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
     covered = covered_keys(world.models, stage.run.config, session.warn)
     observers = Observers((*session.observers, *covered), session.warn)
@@ -338,7 +338,7 @@ def _wired(
         limited=partial(_limited, stage, bounds.own, world.models),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
-    return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
+    return Running(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
 
 
 def _comparing(data: OpenData, rollouts: RolloutPorts, evidence: RecordedTexts) -> ComparingPorts | None:

@@ -1,5 +1,5 @@
 """
-For authors of adapters and programs: checks that each of them has to pass, ours included.
+For authors of adapters and algorithms: checks that each of them has to pass, ours included.
 
     from skillopt_es.testing.environments import ENVIRONMENT_CHECKS, EnvironmentCase
 
@@ -21,9 +21,9 @@ For authors of adapters and programs: checks that each of them has to pass, ours
     def test_my_executor(name):
         EXECUTOR_CHECKS[name](ExecutorCase(open=my_adapter.open_executor))
 
-    from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
+    from skillopt_es.testing.algorithms import ALGORITHM_CHECKS, AlgorithmCase
 
-    @pytest.mark.parametrize("name", PROGRAM_CHECKS)
-    def test_my_program(name, tmp_path):
-        PROGRAM_CHECKS[name](ProgramCase(config=my_small_run), tmp_path)
+    @pytest.mark.parametrize("name", ALGORITHM_CHECKS)
+    def test_my_algorithm(name, tmp_path):
+        ALGORITHM_CHECKS[name](AlgorithmCase(config=my_small_run), tmp_path)
 """

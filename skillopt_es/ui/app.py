@@ -24,8 +24,8 @@ from skillopt_es.audit.regating import regated
 from skillopt_es.audit.side_by_side import side
 from skillopt_es.audit.spending_curve import spending_curve
 from skillopt_es.config import EvaluationConfig
-from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.tasks import recorded_run
+from skillopt_es.engine.algorithms import algorithm_of
+from skillopt_es.engine.work import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.presenting.certificates import certificate_lines
@@ -354,7 +354,7 @@ def _back(request: Request) -> Iterator[Child]:
 def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
     """The settings of a run's gate; None for a run that has none, or whose settings are another trainer's."""
     started = reading.started
-    if "regate" in program_of(started).refuses:
+    if "regate" in algorithm_of(started).refuses:
         return None
     return recorded_run(started, folder, recorded_settings(reading)).config.evaluation
 

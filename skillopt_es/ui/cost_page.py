@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from skillopt_es.counting import counted
-from skillopt_es.engine.programs import planned_steps
+from skillopt_es.engine.algorithms import planned_steps
 from skillopt_es.presenting.numbers import shown_amount, shown_cost, shown_seconds, shown_tokens
 from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.facts import Facts

@@ -279,7 +279,7 @@ OPENED_ELSEWHERE = {
     "ui/stream.py": "what is new on a page that says what is wrong",
     "audit/erasing.py": "which runs hold a text that is to be erased: damaged ones, too",
     "sweeps/children.py": "whether a run has begun; `resume` opens it",
-    "testing/programs.py": "logs that it has just written",
+    "testing/algorithms.py": "logs that it has just written",
 }
 
 

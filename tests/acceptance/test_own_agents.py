@@ -353,7 +353,7 @@ sys.exit(3)
 
 
 def test_each_try_of_an_agent_that_crashes_is_a_call(behind: Desk) -> None:
-    """Live, and in the sessions after it: a budget of eight calls is eight starts of the program."""
+    """Live, and in the sessions after it: a budget of eight calls is eight starts of the algorithm."""
     (behind.folder / "crashes.py").write_text(CRASHES)
     command = json.dumps([sys.executable, "crashes.py"])
     words = ("eval", "config.yaml", "--split", "train", "--limit", "6", "--set=model.target_backend=command")

@@ -155,17 +155,17 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     **{f"docs/benchmarks/{name}.md": {_built(name): f"{_built(name)} --ids SKILLOPT_CHECKOUT"} for name in MADE},
     # In a clone of this repository, where the bench is; a tenth of it here.
     "docs/learning.md": {
-        line: "true" if "gepa==" in line else f"{BENCH} --worlds rules --seeds 1 --programs search,classic"
+        line: "true" if "gepa==" in line else f"{BENCH} --worlds rules --seeds 1 --algorithms search,classic"
         for line in (each.line for each in shell_commands("docs/learning.md"))
     },
     "docs/search.md": {
-        "skillopt-es run config.yaml --set train.program=search --set budget.max_calls=300": "skillopt-es run --quiet"
-        " --set train.program=search --set budget.max_calls=300",
+        "skillopt-es run config.yaml --set train.algorithm=search --set budget.max_calls=300": "skillopt-es run --quiet"
+        " --set train.algorithm=search --set budget.max_calls=300",
     },
     # CI installs Ray in a place of its own, and tries it there.
     "docs/scale.md": {each.line: "true" for each in shell_commands("docs/scale.md")},
-    # tests/programs builds the package of this page and trains by it.
-    "docs/programs.md": {each.line: "true" for each in shell_commands("docs/programs.md")},
+    # tests/algorithms builds the package of this page and trains by it.
+    "docs/algorithms.md": {each.line: "true" for each in shell_commands("docs/algorithms.md")},
     "docs/environments.md": {
         "export OPENAI_API_KEY=...": "true",
         "pip install -e weather pytest && pytest weather": "pip install -q --no-deps --no-build-isolation --no-index "

@@ -138,7 +138,7 @@ def test_a_folder_is_trained_by_what_the_real_agent_opened(name: str, endpoint: 
                 "grader": "exact",
                 "skill_init": str(tmp_path / "skills"),
             },
-            "train": {"program": "skills", "num_epochs": 1, "batch_size": 2},
+            "train": {"algorithm": "skills", "num_epochs": 1, "batch_size": 2},
             "evaluation": {"eval_test": False},
             "skills": {"manage": False},
         },

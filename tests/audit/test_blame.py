@@ -27,7 +27,7 @@ from skillopt_es.audit.blame import (
     calls_behind,
     slots_behind,
 )
-from skillopt_es.engine.programs import fold
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateBuilt,
@@ -198,7 +198,7 @@ class Script:
         self.skill = SkillTree(files={"SKILL.md": text})
         self.step = 0
         splits = SplitIds(train=(), val=(), test=(), digests={})
-        self.add(RunStarted(software="x", config={}, program="classic", folder=".", skill=self.skill, splits=splits,
+        self.add(RunStarted(software="x", config={}, algorithm="classic", folder=".", skill=self.skill, splits=splits,
                             steps_per_epoch=2, total_steps=50))  # fmt: skip
 
     def add(self, event: Event) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from programs.search.test_search import searched, teacher
+from algorithms.search.test_search import searched, teacher
 from support.asking import Asking
 from support.in_process import Cli, called
 

@@ -102,7 +102,7 @@ def test_what_was_not_measured_at_all_is_no_score() -> None:
 
 def test_an_evaluation_tells_each_split_by_its_name() -> None:
     """One text, a score on each, no difference."""
-    whole = Summary(status="running", program="evaluation", initial="old")
+    whole = Summary(status="running", algorithm="evaluation", initial="old")
     rows = [scored("old", 1, 2), evolve(scored("old", 2, 4), split="val")]
     found = headlines(whole, rows, results_of(old=[1, 0]), {}, NONE)
     assert [(each.split, each.names, each.items) for each in found.scores] == [

@@ -45,7 +45,7 @@ def made_log(steps: int) -> Iterator[Event]:
     yield RunStarted(
         software="x",
         config={},
-        program="classic",
+        algorithm="classic",
         folder=".",
         skill=skill,
         splits=splits,

@@ -201,7 +201,7 @@ class Came:
 
 def whole_run(job: tuple[str, str, Effects, int]) -> Came:
     """One run of the real engine: a line more a step, from an optimizer that cannot tell good from bad."""
-    program, rule, effects, seed = job
+    algorithm, rule, effects, seed = job
     sent = {"target": 0, "certified": 0}
 
     def follow(request: so.ChatRequest) -> str:
@@ -217,7 +217,7 @@ def whole_run(job: tuple[str, str, Effects, int]) -> Came:
 
     with tempfile.TemporaryDirectory() as folder:
         run = so.train(
-            _config(program, rule, seed, Path(folder)),
+            _config(algorithm, rule, seed, Path(folder)),
             name="run",
             runs=folder,
             target=so.ChatFunction(follow),
@@ -227,7 +227,7 @@ def whole_run(job: tuple[str, str, Effects, int]) -> Came:
         return _came(run, sent)
 
 
-def _config(program: str, rule: str, seed: int, folder: Path) -> dict[str, object]:
+def _config(algorithm: str, rule: str, seed: int, folder: Path) -> dict[str, object]:
     sizes = {"train": STEPS * 20, "val": VALIDATION}
     rows = [
         {"id": f"{split}{number}", "input": f"Task {seed}x{split}{number}", "expected": "right", "split": split}
@@ -239,7 +239,7 @@ def _config(program: str, rule: str, seed: int, folder: Path) -> dict[str, objec
     env = {"name": "tasks", "data_path": str(folder / "tasks.jsonl"), "split_mode": "field"}
     return {
         "env": {**env, "skill_init": str(folder / "SKILL.md")},
-        "train": {"seed": seed, "num_epochs": 1, "batch_size": 20, "program": program},
+        "train": {"seed": seed, "num_epochs": 1, "batch_size": 20, "algorithm": algorithm},
         "gradient": {"minibatch_size": 20, "failure_only": True},
         "evaluation": {"eval_test": False, "certificate": True, "gate_rule": rule},
     }
@@ -263,18 +263,20 @@ KINDS = (("classic", "strict"), ("search", "not_worse"))
 
 
 def whole_runs(runs: int, jobs: int) -> Iterator[str]:
-    """A row for each program and kind of edits."""
+    """A row for each algorithm and kind of edits."""
     with Pool(jobs) as pool:
-        for program, rule in KINDS:
+        for algorithm, rule in KINDS:
             for name, effects in EDITS:
-                came = pool.map(whole_run, [(program, rule, effects, seed) for seed in range(1, runs + 1)], chunksize=1)
+                came = pool.map(
+                    whole_run, [(algorithm, rule, effects, seed) for seed in range(1, runs + 1)], chunksize=1
+                )
                 true, certified = (sum(getattr(each, what) for each in came) / runs for what in ("true", "certified"))
                 false = sum(each.false for each in came)
                 bound = wilson(false / runs, runs)
                 share = f"{certified / true:.2f}" if true > 0.01 else "-"
                 extra = sum(each.extra for each in came) / runs
                 yield (
-                    f"| {program}, {rule} | {name} | {100 * true:.1f} | {100 * certified:.1f} | {share} "
+                    f"| {algorithm}, {rule} | {name} | {100 * true:.1f} | {100 * certified:.1f} | {share} "
                     f"| {false} of {runs} ({bound.low:.3f} to {bound.high:.3f}) | {extra:.0%} |"
                 )
 
@@ -298,7 +300,7 @@ def main() -> None:
                 for batch in (20, 40):
                     print(simulated(name, effects, batch, ties, options.trials, 1), flush=True)
     if options.runs:
-        print("\n| program | edits | true points | certified | share | false certificates | calls for it |")
+        print("\n| algorithm | edits | true points | certified | share | false certificates | calls for it |")
         print("| --- | --- | ---: | ---: | ---: | --- | ---: |")
         for row in whole_runs(options.runs, options.jobs):
             print(row, flush=True)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from skillopt_es.engine.programs import fold
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -52,7 +52,7 @@ def made_log(steps: int) -> Iterator[Event]:
     yield RunStarted(
         software="x",
         config={},
-        program="classic",
+        algorithm="classic",
         folder=".",
         skill=SKILL,
         splits=splits,

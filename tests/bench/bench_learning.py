@@ -2,13 +2,13 @@
 How much a trainer learns per call: sealed test score of the text that would ship, over calls and over tokens.
 
     pip install gepa==0.1.4    # only for the comparison with it; nothing else here needs it
-    python tests/bench/bench_learning.py [--worlds rules,flaky] [--programs classic,gepa] [--seeds 10] [--jobs 2]
+    python tests/bench/bench_learning.py [--worlds rules,flaky] [--algorithms classic,gepa] [--seeds 10] [--jobs 2]
                                          [--json FILE] [--svg FILE] [--ablate]
 
-All programs get the same simulated target and optimizer, items and seeds (docs/learning.md says what the worlds are).
+All algorithms get the same simulated target and optimizer, items and seeds (docs/learning.md says what the worlds are).
 Each call of either counts; a test score is computed from the rules of the world and costs none. Tokens are
-characters / 4 of what is sent and what comes back. No network, no waiting. Any name of `train.program` is a
-program, and so is one with settings: `classic:optimizer.learning_rate=8:gradient.failure_only=true`.
+characters / 4 of what is sent and what comes back. No network, no waiting. Any name of `train.algorithm` is a
+algorithm, and so is one with settings: `classic:optimizer.learning_rate=8:gradient.failure_only=true`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from worlds.optimizer import Optimizer
 from worlds.target import Target
 
 import skillopt_es as so
-from skillopt_es.engine.programs import fold
+from skillopt_es.engine.algorithms import fold
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "classic": {},
     "safe": {"_base_": "safe"},
 }
-"""Programs of ours that are told by more than their name."""
+"""Algorithms of ours that are told by more than their name."""
 
 ALONE = "search:search.examples=off"
 LEVERS = (
@@ -82,9 +82,9 @@ class Meter:
             self._text = text
             self.moments.append(Moment(self.calls, self.tokens, self.world.score(text)))
 
-    def curve(self, program: str, seed: int) -> Curve:
+    def curve(self, algorithm: str, seed: int) -> Curve:
         """All of it."""
-        return Curve(program, seed, tuple(self.moments), self.calls, self.tokens)
+        return Curve(algorithm, seed, tuple(self.moments), self.calls, self.tokens)
 
 
 def grade(said: str, item: Mapping[str, object]) -> Mapping[str, object]:
@@ -93,7 +93,7 @@ def grade(said: str, item: Mapping[str, object]) -> Mapping[str, object]:
     return {"hard": int(share == 1), "soft": share}
 
 
-def ours(program: str, world: World, seed: int) -> Curve:
+def ours(algorithm: str, world: World, seed: int) -> Curve:
     """A run of the real engine, with functions as models."""
     target, optimizer = Target(world), Optimizer(world)
     sent: defaultdict[str, list[str]] = defaultdict(list)
@@ -110,7 +110,7 @@ def ours(program: str, world: World, seed: int) -> Curve:
         sent[request.slot].append(text + reply)
         return reply
 
-    name, *settings = program.split(":")
+    name, *settings = algorithm.split(":")
     with tempfile.TemporaryDirectory() as folder:
         trained = so.train(
             _config(name, world, seed, Path(folder)),
@@ -121,7 +121,7 @@ def ours(program: str, world: World, seed: int) -> Curve:
             optimizer=teach,
             grader=grade,
         )
-        return _as_logged(trained, sent, Meter(world)).curve(program, seed)
+        return _as_logged(trained, sent, Meter(world)).curve(algorithm, seed)
 
 
 def _as_logged(trained: so.Run, sent: dict[str, list[str]], meter: Meter) -> Meter:
@@ -144,20 +144,20 @@ def _as_logged(trained: so.Run, sent: dict[str, list[str]], meter: Meter) -> Met
     return meter
 
 
-def _config(program: str, world: World, seed: int, folder: Path) -> dict[str, object]:
+def _config(algorithm: str, world: World, seed: int, folder: Path) -> dict[str, object]:
     """Defaults, and what a world needs: enough epochs that calls run out first, and the soft metric for soft scores."""
     rows = [_row(split, item) for split in ("train", "val") for item in getattr(world, split)]
     (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     (folder / "SKILL.md").write_text(world.start, encoding="utf-8")
     return {
-        **PRESETS.get(program, {}),
+        **PRESETS.get(algorithm, {}),
         "env": {
             "name": "tasks",
             "data_path": str(folder / "tasks.jsonl"),
             "skill_init": str(folder / "SKILL.md"),
             "split_mode": "field",
         },
-        "train": {"seed": seed, "num_epochs": 40, **({} if program in PRESETS else {"program": program})},
+        "train": {"seed": seed, "num_epochs": 40, **({} if algorithm in PRESETS else {"algorithm": algorithm})},
         "evaluation": {"eval_test": False, **({"gate_metric": "soft"} if world.soft else {})},
         "budget": {"max_calls": world.budgets[-1]},
     }
@@ -168,7 +168,7 @@ def _row(split: str, item: Item) -> dict[str, str]:
     return {**row, "type": item.type} if item.type else row
 
 
-def gepa(program: str, world: World, seed: int) -> Curve:
+def gepa(algorithm: str, world: World, seed: int) -> Curve:
     """A run of GEPA with its defaults, by its own adapter for a task with one system prompt."""
     from gepa import optimize
     from gepa.adapters.default_adapter.default_adapter import DefaultAdapter, EvaluationResult
@@ -213,7 +213,7 @@ def gepa(program: str, world: World, seed: int) -> Curve:
         logger=Silent(),
         seed=seed,
     )
-    return meter.curve(program, seed)
+    return meter.curve(algorithm, seed)
 
 
 def _datum(item: Item) -> dict[str, object]:
@@ -221,17 +221,17 @@ def _datum(item: Item) -> dict[str, object]:
 
 
 def run(job: tuple[str, str, int]) -> Curve:
-    """One run: world, program, seed."""
-    world, program, seed = job
-    return (gepa if program == "gepa" else ours)(program, EVERY[world](seed), seed)
+    """One run: world, algorithm, seed."""
+    world, algorithm, seed = job
+    return (gepa if algorithm == "gepa" else ours)(algorithm, EVERY[world](seed), seed)
 
 
-def measured(world: str, programs: Sequence[str], seeds: Sequence[int], mapped: Callable = map) -> Outcome:
-    """A world under each program, over all seeds; floor and ceiling are means over the same seeds."""
-    jobs = [(world, program, seed) for program in programs for seed in seeds]
-    curves: dict[str, list[Curve]] = {program: [] for program in programs}
+def measured(world: str, algorithms: Sequence[str], seeds: Sequence[int], mapped: Callable = map) -> Outcome:
+    """A world under each algorithm, over all seeds; floor and ceiling are means over the same seeds."""
+    jobs = [(world, algorithm, seed) for algorithm in algorithms for seed in seeds]
+    curves: dict[str, list[Curve]] = {algorithm: [] for algorithm in algorithms}
     for curve in mapped(run, jobs):
-        curves[curve.program].append(curve)
+        curves[curve.algorithm].append(curve)
     made = [EVERY[world](seed) for seed in seeds]
     return Outcome(
         world,
@@ -251,7 +251,7 @@ def _options() -> argparse.Namespace:
         help=f"with commas; by default {', '.join(WORLDS)}; held-out: {', '.join(HELD_OUT)}",
     )
     parser.add_argument(
-        "--programs", default="classic,gepa", help="gepa, safe, or names of train.program; NAME:key=value sets keys"
+        "--algorithms", default="classic,gepa", help="gepa, safe, or names of train.algorithm; NAME:key=value sets keys"
     )
     parser.add_argument("--ablate", action="store_true", help="the search, and each of its levers off")
     parser.add_argument("--seeds", type=int, default=10)
@@ -264,14 +264,14 @@ def _options() -> argparse.Namespace:
 def main() -> None:
     """Prints a table for each world."""
     options = _options()
-    programs = list(ABLATED) if options.ablate else options.programs.split(",")
-    if "gepa" in programs and find_spec("gepa") is None:
+    algorithms = list(ABLATED) if options.ablate else options.algorithms.split(",")
+    if "gepa" in algorithms and find_spec("gepa") is None:
         print("gepa is not installed, so it is left out: pip install gepa==0.1.4\n")
-        programs.remove("gepa")
+        algorithms.remove("gepa")
     outcomes = []
     with Pool(options.jobs) as pool:
         for world in options.worlds.replace("held-out", ",".join(HELD_OUT)).split(","):
-            outcome = measured(world, programs, range(1, options.seeds + 1), pool.imap)
+            outcome = measured(world, algorithms, range(1, options.seeds + 1), pool.imap)
             outcomes.append(outcome)
             known = f"floor {outcome.floor:.3f}, ceiling {outcome.ceiling:.3f}, plain {outcome.plain:.3f}"
             print(f"{world}: {known}; {options.seeds} seeds\n")

@@ -20,18 +20,18 @@ from attrs import evolve
 from bench_learning import ours
 from worlds.made import WORLDS, World
 
+from skillopt_es.algorithms.search import algorithm
+from skillopt_es.algorithms.search.state import SearchState
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.work import RunData
 from skillopt_es.events.catalog import CandidateGated, Event
-from skillopt_es.programs.search import program
-from skillopt_es.programs.search.state import SearchState
 
-PROGRAM = "search:evaluation.early_stop=off"  # a candidate that the true gate takes must have been measured whole
+ALGORITHM = "search:evaluation.early_stop=off"  # a candidate that the true gate takes must have been measured whole
 
 
 def area(world: World, seed: int, *, knows: bool) -> float:
     """The area under one run's curve, as a share of the ceiling."""
-    decided = program.DECISIONS["gate_candidate"]
+    decided = algorithm.DECISIONS["gate_candidate"]
 
     def by_truth(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
         found = decided(state, run, evidence)
@@ -42,13 +42,13 @@ def area(world: World, seed: int, *, knows: bool) -> float:
         action = "accept_new_best" if taken else "reject"
         return evolve(found, verdict=evolve(found.verdict, action=action, new_best=taken))
 
-    decisions = dict(program.DECISIONS)
+    decisions = dict(algorithm.DECISIONS)
     if knows:
-        program.DECISIONS["gate_candidate"] = by_truth  # type: ignore[index]
+        algorithm.DECISIONS["gate_candidate"] = by_truth  # type: ignore[index]
     try:
-        return ours(PROGRAM, world, seed).area(world.budgets[-1]) / world.ceiling
+        return ours(ALGORITHM, world, seed).area(world.budgets[-1]) / world.ceiling
     finally:
-        program.DECISIONS.update(decisions)  # type: ignore[attr-defined]
+        algorithm.DECISIONS.update(decisions)  # type: ignore[attr-defined]
 
 
 def main() -> None:

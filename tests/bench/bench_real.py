@@ -2,11 +2,11 @@
 What trainers learn with a real model: test score of eight small tasks after so many calls (docs/real-model.md).
 
     python tests/bench/bench_real.py --endpoint http://127.0.0.1:8080/v1 [--model NAME] [--tasks login,policy]
-                                     [--programs search,classic,gepa] [--calls 150] [--seed 1] [--cache FILE]
+                                     [--algorithms search,classic,gepa] [--calls 150] [--seed 1] [--cache FILE]
 
-The endpoint speaks OpenAI's chat completions; it is target and optimizer of all programs, at temperature 0. Each call
+The endpoint speaks OpenAI's chat completions; it is target and optimizer of all algorithms, at temperature 0. Each call
 of either counts, whether the cache answers it or not; the scores on validation and test are made afterwards and count
-for nobody. `gepa` wants `pip install gepa==0.1.4`. NAME:key=value sets keys of a program of ours.
+for nobody. `gepa` wants `pip install gepa==0.1.4`. NAME:key=value sets keys of an algorithm of ours.
 `alone` is `search` with an optimizer that never has an idea: what it reaches by itself.
 """
 
@@ -90,9 +90,9 @@ def follow(model: Model, skill: str, messages: Sequence[tuple[str, str]]) -> str
     return model("target", [{"role": "system", "content": skill}, *({"role": r, "content": t} for r, t in messages)])
 
 
-def ours(program: str, task: Task, model: Model, options: argparse.Namespace) -> str:
+def ours(algorithm: str, task: Task, model: Model, options: argparse.Namespace) -> str:
     """The skill that a run of the real engine ships."""
-    name, *settings = program.split(":")
+    name, *settings = algorithm.split(":")
     alone = name == "alone"
 
     def target(request: so.ChatRequest) -> str:
@@ -110,7 +110,9 @@ def ours(program: str, task: Task, model: Model, options: argparse.Namespace) ->
         return {"hard": int(hard), "soft": soft}
 
     with tempfile.TemporaryDirectory() as made_here:
-        folder = Path(made_here) if options.keep is None else options.keep / f"{task.name}-{program.replace(':', '-')}"
+        folder = (
+            Path(made_here) if options.keep is None else options.keep / f"{task.name}-{algorithm.replace(':', '-')}"
+        )
         folder.mkdir(parents=True, exist_ok=True)
         rows = [
             {
@@ -131,7 +133,7 @@ def ours(program: str, task: Task, model: Model, options: argparse.Namespace) ->
                 "split_mode": "field",
                 "workers": 2,
             },
-            "train": {"program": "search" if alone else name, "seed": options.seed, "num_epochs": 40},
+            "train": {"algorithm": "search" if alone else name, "seed": options.seed, "num_epochs": 40},
             "evaluation": {"eval_test": False, **({"gate_metric": "soft"} if task.soft else {})},
             "budget": {"max_calls": options.calls},
             "model": {"timeout_seconds": 3_600.0},  # a crowded machine is no failure of a model
@@ -211,7 +213,7 @@ def _options() -> argparse.Namespace:
         help=f"with commas; by default {', '.join(MAKERS)}; office: {', '.join(OFFICE)}",
     )
     parser.add_argument(
-        "--programs", default="search,classic,gepa", help="gepa, pasted, start, or names of train.program"
+        "--algorithms", default="search,classic,gepa", help="gepa, pasted, start, or names of train.algorithm"
     )
     parser.add_argument("--calls", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
@@ -221,20 +223,20 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(program: str, task: Task, options: argparse.Namespace) -> dict[str, object]:
+def measured(algorithm: str, task: Task, options: argparse.Namespace) -> dict[str, object]:
     """One cell of the table."""
     began, model = time.monotonic(), Model(options.endpoint, options.model, options.cache)
-    if program == "start":
+    if algorithm == "start":
         skill = START
-    elif program == "pasted":
+    elif algorithm == "pasted":
         skill = pasted(task, model, options)
     else:
-        skill = gepa(task, model, options) if program == "gepa" else ours(program, task, model, options)
+        skill = gepa(task, model, options) if algorithm == "gepa" else ours(algorithm, task, model, options)
     calls = model.calls
     return {
         "task": task.name,
         "nature": task.nature,
-        "program": program,
+        "algorithm": algorithm,
         "calls": calls,
         "validation": scored(task, model, skill, "val"),
         "test": scored(task, model, skill, "test"),
@@ -246,24 +248,24 @@ def measured(program: str, task: Task, options: argparse.Namespace) -> dict[str,
 def main() -> None:
     """Prints a line for each cell as it comes, then the means."""
     options = _options()
-    programs = options.programs.split(",")
-    if "gepa" in programs and find_spec("gepa") is None:
+    algorithms = options.algorithms.split(",")
+    if "gepa" in algorithms and find_spec("gepa") is None:
         print("gepa is not installed, so it is left out: pip install gepa==0.1.4\n")
-        programs.remove("gepa")
-    print("| task | program | calls | validation | test |\n| --- | --- | --- | --- | --- |", flush=True)
+        algorithms.remove("gepa")
+    print("| task | algorithm | calls | validation | test |\n| --- | --- | --- | --- | --- |", flush=True)
     cells = []
     for name in options.tasks.replace("office", ",".join(OFFICE)).split(","):
-        for program in programs:
-            cell = measured(program, made(name, makers={**MAKERS, **OFFICE}), options)
+        for algorithm in algorithms:
+            cell = measured(algorithm, made(name, makers={**MAKERS, **OFFICE}), options)
             cells.append(cell)
             told = f"{cell['validation']:.2f} | {cell['test']:.2f}"
-            print(f"| {cell['task']} | {program} | {cell['calls']} | {told} |", flush=True)
+            print(f"| {cell['task']} | {algorithm} | {cell['calls']} | {told} |", flush=True)
             if options.json is not None:
                 options.json.write_text(json.dumps(cells, indent=1), encoding="utf-8")
     print()
-    for program in programs:
-        tests = [float(str(cell["test"])) for cell in cells if cell["program"] == program]
-        print(f"{program}: mean test {sum(tests) / len(tests):.2f} over {len(tests)} tasks")
+    for algorithm in algorithms:
+        tests = [float(str(cell["test"])) for cell in cells if cell["algorithm"] == algorithm]
+        print(f"{algorithm}: mean test {sum(tests) / len(tests):.2f} over {len(tests)} tasks")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def trained(world: World, seed: int, form: str, *, gate: bool, where: Path) -> O
             "split_mode": "field",
             "skill_init": str(where / "skills"),
         },
-        "train": {"program": "skills", "num_epochs": EPOCHS, "batch_size": 12, "seed": seed},
+        "train": {"algorithm": "skills", "num_epochs": EPOCHS, "batch_size": 12, "seed": seed},
         "evaluation": {"eval_test": False, "use_gate": gate},
     }
     agent = Agent(world, seed)

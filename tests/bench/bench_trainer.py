@@ -77,7 +77,7 @@ class CriticalPath:
 
     def planned(self, task: object, state: object) -> None:
         """A phase of calls."""
-        from skillopt_es.engine.tasks import Questions, Rollouts
+        from skillopt_es.engine.work import Questions, Rollouts
 
         if isinstance(task, Rollouts | Questions):
             count = len(task.units) if isinstance(task, Rollouts) else len(task.jobs)

@@ -20,13 +20,13 @@ class Moment:
 
 @frozen
 class Curve:
-    """One run of one program in one world."""
+    """One run of one algorithm in one world."""
 
-    program: str
+    algorithm: str
     seed: int
     moments: tuple[Moment, ...]
     calls: int
-    """Calls in all; where they are fewer than it might have made, the program ended by itself."""
+    """Calls in all; where they are fewer than it might have made, the algorithm ended by itself."""
     tokens: int
 
     def at_calls(self, calls: float) -> float:
@@ -59,7 +59,7 @@ def _area(steps: Sequence[tuple[int, float]], until: int) -> float:
 
 @frozen
 class Outcome:
-    """A world under each program: what could be reached, and what was."""
+    """A world under each algorithm: what could be reached, and what was."""
 
     world: str
     floor: float
@@ -70,7 +70,7 @@ class Outcome:
 
     @property
     def most_tokens(self) -> int:
-        """Tokens up to which all programs can be compared: what the one that took fewest has taken, in the middle."""
+        """Tokens up to which all algorithms can be compared: what the one that took fewest has taken, in the middle."""
         return int(min(statistics.median(curve.tokens for curve in curves) for curves in self.curves.values()))
 
 
@@ -89,30 +89,30 @@ def table(outcome: Outcome) -> str:
     areas = ["area, calls", f"area, {tokens // 1000}k tokens"]
     columns = [outcome.world, *heads, "quartiles at the end", *areas, "better, same, worse"]
     rows = [_row(columns), _row(["---"] * len(columns))]
-    for program, curves in outcome.curves.items():
+    for algorithm, curves in outcome.curves.items():
         middles = [f"{quartiles([curve.at_calls(calls) for curve in curves])[1]:.3f}" for calls in outcome.budgets]
         low, _, high = quartiles([curve.at_calls(outcome.budgets[-1]) for curve in curves])
         area = statistics.mean(curve.area(outcome.budgets[-1]) for curve in curves) / outcome.ceiling
         by_tokens = statistics.mean(curve.token_area(tokens) for curve in curves) / outcome.ceiling
         turned = ", ".join(str(sum(counts)) for counts in zip(*(curve.changes() for curve in curves), strict=True))
-        cells = [program, *middles, f"{low:.2f} to {high:.2f}", f"{area:.3f}", f"{by_tokens:.3f}", turned]
+        cells = [algorithm, *middles, f"{low:.2f} to {high:.2f}", f"{area:.3f}", f"{by_tokens:.3f}", turned]
         rows.append(_row(cells))
     return "\n".join(rows)
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """All worlds together as a Markdown table, a row for each program: mean areas, ends and losses."""
+    """All worlds together as a Markdown table, a row for each algorithm: mean areas, ends and losses."""
     rows = [_row(["all worlds", "area, calls", "at the end, of the ceiling", "calls", "same", "worse"])]
     rows.append(_row(["---"] * 6))
     learned = [outcome for outcome in outcomes if outcome.floor < outcome.ceiling]
-    for program in outcomes[0].curves:
-        pairs = [(outcome, curve) for outcome in learned for curve in outcome.curves[program]]
+    for algorithm in outcomes[0].curves:
+        pairs = [(outcome, curve) for outcome in learned for curve in outcome.curves[algorithm]]
         area = statistics.mean(curve.area(outcome.budgets[-1]) / outcome.ceiling for outcome, curve in pairs)
         end = statistics.mean(curve.at_calls(outcome.budgets[-1]) / outcome.ceiling for outcome, curve in pairs)
         calls = statistics.mean(curve.calls for _, curve in pairs)
-        turns = [curve.changes() for outcome in outcomes for curve in outcome.curves[program]]
+        turns = [curve.changes() for outcome in outcomes for curve in outcome.curves[algorithm]]
         same, worse = sum(turn[1] for turn in turns), sum(turn[2] for turn in turns)
-        rows.append(_row([program, f"{area:.3f}", f"{end:.3f}", f"{calls:.0f}", str(same), str(worse)]))
+        rows.append(_row([algorithm, f"{area:.3f}", f"{end:.3f}", f"{calls:.0f}", str(same), str(worse)]))
     return "\n".join(rows)
 
 

@@ -1,4 +1,4 @@
-"""The picture of a learning bench: for each world the median score over calls, a line with a band for each program."""
+"""The picture of a learning bench: for each world the median score over calls, a line with a band an algorithm."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ MORE_COLOURS = ("#7570b3", "#66a61e", "#e7298a")
 
 def picture(outcomes: Sequence[Outcome]) -> str:
     """All worlds side by side, as SVG."""
-    programs = list(outcomes[0].curves)
+    algorithms = list(outcomes[0].curves)
     panels = "".join(_panel(outcome, at) for at, outcome in enumerate(outcomes))
     wide = LEFT + min(ACROSS, max(3, len(outcomes))) * (WIDTH + GAP)  # the legend needs three
     high = TOP + -(-len(outcomes) // ACROSS) * (HEIGHT + TOP + GAP) + 20
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="sans-serif" font-size="11">'
-        f'<rect width="{wide}" height="{high}" fill="#ffffff"/>{_legend(programs, high - 12)}{panels}</svg>\n'
+        f'<rect width="{wide}" height="{high}" fill="#ffffff"/>{_legend(algorithms, high - 12)}{panels}</svg>\n'
     )
 
 
-def colour(program: str, programs: Sequence[str]) -> str:
-    """Each program's own; one that has none takes the next of the others."""
-    strange = [name for name in programs if name not in COLOURS]
-    return COLOURS.get(program) or MORE_COLOURS[strange.index(program) % len(MORE_COLOURS)]
+def colour(algorithm: str, algorithms: Sequence[str]) -> str:
+    """Each algorithm's own; one that has none takes the next of the others."""
+    strange = [name for name in algorithms if name not in COLOURS]
+    return COLOURS.get(algorithm) or MORE_COLOURS[strange.index(algorithm) % len(MORE_COLOURS)]
 
 
-def _legend(programs: Sequence[str], y: int) -> str:
+def _legend(algorithms: Sequence[str], y: int) -> str:
     shown = []
-    for at, program in enumerate(programs):
-        x, paint = LEFT + at * 110, colour(program, programs)
+    for at, algorithm in enumerate(algorithms):
+        x, paint = LEFT + at * 110, colour(algorithm, algorithms)
         shown.append(f'<line x1="{x}" x2="{x + 22}" y1="{y - 4}" y2="{y - 4}" stroke="{paint}" stroke-width="2"/>')
-        shown.append(f'<text x="{x + 28}" y="{y}" fill="#222222">{escape(program)}</text>')
+        shown.append(f'<text x="{x + 28}" y="{y}" fill="#222222">{escape(algorithm)}</text>')
     said = "test score over calls: median and quartiles of seeds; dashed: the most that can be learned"
-    shown.append(f'<text x="{LEFT + len(programs) * 110}" y="{y}" fill="#555555">{said}</text>')
+    shown.append(f'<text x="{LEFT + len(algorithms) * 110}" y="{y}" fill="#555555">{said}</text>')
     return "".join(shown)
 
 
@@ -55,8 +55,8 @@ def _panel(outcome: Outcome, at: int) -> str:
     def y(score: float) -> float:
         return top + HEIGHT * (1 - (max(score, lowest) - lowest) / (1 - lowest))
 
-    programs = list(outcome.curves)
-    lines = [_line(curves, most, x, y, colour(program, programs)) for program, curves in outcome.curves.items()]
+    algorithms = list(outcome.curves)
+    lines = [_line(curves, most, x, y, colour(algorithm, algorithms)) for algorithm, curves in outcome.curves.items()]
     ceiling = y(outcome.ceiling)
     return (
         f'<text x="{left}" y="{top - 8}" font-weight="bold" fill="#222222">{escape(outcome.world)}</text>'

@@ -59,7 +59,7 @@ def test_a_cassette_is_laid_out_once_as_a_run(recorded: Path, tmp_path: Path) ->
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ModelServer]]:
     """A project as `init` writes it, trained with `search`; its endpoint is still there."""
-    config = project(tmp_path_factory.mktemp("searched") / "p", program="search")
+    config = project(tmp_path_factory.mktemp("searched") / "p", algorithm="search")
     with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
         edit(config, "https://api.openai.com/v1", server.base_url)
         edit(config, "search:\n", "search:\n  first_gates: 3\n")  # fewer than there are

@@ -90,7 +90,7 @@ def test_a_misspelt_file_is_guessed(cli: Cli, project: Path) -> None:
 
 def test_a_complete_run_is_trained_on_by_another_command(cli: Cli, project: Path) -> None:
     """`resume` names it where a setting is given, and a run that its budget completed ends with it."""
-    done = cli("run", "--quiet", "--name", "b", "--set", "train.program=search", "--max-calls", "150")
+    done = cli("run", "--quiet", "--name", "b", "--set", "train.algorithm=search", "--max-calls", "150")
     assert done.code == 0
     assert "skillopt-es continue b --max-calls 200" in done.out
     assert "skillopt-es continue b --max-calls 200" in cli("status", "b").out
@@ -130,11 +130,11 @@ def test_a_config_that_has_changed_is_not_used_by_resume_which_says_so(cli: Cli,
 
 
 def test_what_follows_from_a_setting_beside_the_file_is_no_change_of_it(cli: Cli, project: Path) -> None:
-    """A program brings defaults of its own, and a limit that `resume` was given is not the file's."""
+    """An algorithm brings defaults of its own, and a limit that `resume` was given is not the file's."""
     config = project / "config.yaml"
-    lines = "_base_: demo.yaml\ntrain: {program: search}\n"
+    lines = "_base_: demo.yaml\ntrain: {algorithm: search}\n"
     config.write_text(lines, encoding="utf-8")
-    classic = ("--set", "train.program=classic")
+    classic = ("--set", "train.algorithm=classic")
     assert cli("run", "config.yaml", "--quiet", "--name", "b", *classic, "--max-calls", "20").code == 3
     config.write_text(lines + "evaluation: {gate_metric: soft}\n", encoding="utf-8")
     done = cli("resume", "b", "--set", "env.workers=3", "--max-calls", "25")

@@ -72,10 +72,10 @@ def test_the_tasks_are_what_the_config_says_of_them(tmp_path: Path) -> None:
         assert grade("I do not know", row)["hard"] == grade("", row)["soft"] == 0
 
 
-@pytest.mark.parametrize("program", ["search", "classic"])
-def test_the_project_learns_the_house_rules(program: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["search", "classic"])
+def test_the_project_learns_the_house_rules(algorithm: str, tmp_path: Path) -> None:
     """`init`, then `run` against an endpoint: every validation mail is sorted right in the end."""
-    config = project(tmp_path / "p", program=program)
+    config = project(tmp_path / "p", algorithm=algorithm)
     with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
         done = command("run", config, "--set", f"model.base_url={server.base_url}", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -104,7 +104,7 @@ def test_a_project_with_an_agent_learns_them_too(agent: str, tmp_path: Path) -> 
 
 def test_the_project_is_a_search_within_its_calls(tmp_path: Path) -> None:
     """What it may cost is told before, and it ends there by itself, its tests made."""
-    config = project(tmp_path / "p", program="search")
+    config = project(tmp_path / "p", algorithm="search")
     told = command("estimate", config, "--json", cwd=tmp_path).json
     assert (told["within"], told["calls"]["high"]) == (300, 300)
     with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
@@ -114,7 +114,7 @@ def test_the_project_is_a_search_within_its_calls(tmp_path: Path) -> None:
     assert done.json["status"] == "completed"
     assert done.json["usage"]["calls"] <= 90
     first = json.loads(command("log", "r", "--type", "RunStarted", "--json", cwd=tmp_path).out)["data"]
-    assert first["program"] == "search"
+    assert first["algorithm"] == "search"
     assert first["config"]["evaluation"]["gate_rule"] == "not_worse_retest"
     assert command("install", "r", "--name", "triage", "--to", "./skills", cwd=tmp_path).code == 0
     assert (tmp_path / "skills" / "triage" / "SKILL.md").exists()
@@ -122,7 +122,7 @@ def test_the_project_is_a_search_within_its_calls(tmp_path: Path) -> None:
 
 def test_the_project_runs_offline_and_without_a_key(tmp_path: Path) -> None:
     """The simulated models know nothing of mails, but every part is exercised."""
-    config = project(tmp_path / "p", program="search")
+    config = project(tmp_path / "p", algorithm="search")
     env = environment()
     del env["OPENAI_API_KEY"]
     done = command("run", config, "--set", "model.backend=simulated", "--json", cwd=tmp_path, env=env)

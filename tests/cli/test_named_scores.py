@@ -13,7 +13,7 @@ from support.in_process import Cli
 import skillopt_es as so
 from skillopt_es.runs.overview import overviews
 
-SEARCH = {"train.program": "search", "evaluation.gate_metric": "mixed"}
+SEARCH = {"train.algorithm": "search", "evaluation.gate_metric": "mixed"}
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,7 @@ def test_a_verdict_says_its_reason_whole(audited: Audited) -> None:
 def test_calls_that_pay_for_no_step_and_no_test_are_told_so(cli: Cli, tmp_path: Path) -> None:
     """When the run ends, and whenever somebody looks; more calls would help, and another model would not."""
     where = ("--dir", tmp_path / "runs")
-    done = cli("run", "--run", "r", *where, "--set", "train.program=search", "--set", "budget.max_calls=20")
+    done = cli("run", "--run", "r", *where, "--set", "train.algorithm=search", "--set", "budget.max_calls=20")
     assert "simulated" not in done.out
     assert "no edit was tried: the first score took so many of the calls" in done.out
     untested = "test        not made: the calls that were left do not pay for it; `eval` makes it\n"

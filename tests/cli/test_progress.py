@@ -18,19 +18,19 @@ from rich.console import Console
 from rich.live import Live
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
+from skillopt_es.algorithms.classic.algorithm import CLASSIC
+from skillopt_es.algorithms.classic.jobs import Job
 from skillopt_es.cli import progress as module
 from skillopt_es.cli.process import StopRequests, until_stopped
 from skillopt_es.cli.progress import Progress, open_progress
 from skillopt_es.cli.terminal import safe_streams, telling_on_stderr
 from skillopt_es.config.files import GivenTwice, load_once
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.programs import fold
-from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.engine.work import Rollouts, Unit
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Purpose, SkillTree, SplitIds
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.classic.jobs import Job
-from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.sessions.session import start
 
 
@@ -72,7 +72,7 @@ STATE = fold(
         RunStarted(
             software="",
             config={},
-            program="classic",
+            algorithm="classic",
             folder="",
             skill=UNIT.skill,
             splits=SplitIds(train=(), val=("v1",), test=(), digests={}),

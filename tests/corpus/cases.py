@@ -67,7 +67,7 @@ def _resume(name: str, *more: str, code: int = 0) -> Said:
     return Said(["resume", name, "--quiet", *more], code)
 
 
-SEARCH = ("train.program=search", "budget.max_calls=300")
+SEARCH = ("train.algorithm=search", "budget.max_calls=300")
 SHORT = ("train.num_epochs=1",)
 LINE = "You answer questions about short notes from the offices of a company."
 

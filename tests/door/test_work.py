@@ -16,9 +16,9 @@ from attrs import evolve
 from support.ready import PATIENCE
 
 import skillopt_es as so
+from skillopt_es.algorithms.classic.algorithm import CLASSIC
 from skillopt_es.door import offered
 from skillopt_es.events.values import Failed, Json
-from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.version import software_version
 
 SMALL: Mapping[str, Json] = {
@@ -208,14 +208,14 @@ def test_an_interrupt_before_the_call_waits_is_the_first_one(folder: Path, monke
     assert so.open_run("cut").status == "paused"
 
 
-def test_a_program_that_is_handed_over_trains(folder: Path) -> None:
+def test_an_algorithm_that_is_handed_over_trains(folder: Path) -> None:
     """This process reads its runs, too; the name of an installed one is taken."""
-    run = so.train(SMALL, name="mine", target=knows, optimizer=teaches, program=evolve(CLASSIC, name="mine"))
+    run = so.train(SMALL, name="mine", target=knows, optimizer=teaches, algorithm=evolve(CLASSIC, name="mine"))
     started = run.state().started
     assert started is not None
-    assert (run.status, started.program) == ("completed", "mine")
+    assert (run.status, started.algorithm) == ("completed", "mine")
     with pytest.raises(so.ConfigError, match="installed already"):
-        so.train(SMALL, target=knows, optimizer=teaches, program=evolve(CLASSIC))
+        so.train(SMALL, target=knows, optimizer=teaches, algorithm=evolve(CLASSIC))
 
 
 def test_a_lambda_grades(folder: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_lambda_grades(folder: Path) -> None:
     assert run.status == "completed"
 
 
-@pytest.mark.parametrize("what", ["target", "optimizer", "environment", "grader", "program"])
+@pytest.mark.parametrize("what", ["target", "optimizer", "environment", "grader", "algorithm"])
 def test_what_is_of_the_wrong_kind_is_told_before_a_run_begins(folder: Path, what: str) -> None:
     """Not by a run that measures nothing."""
     with pytest.raises(so.ConfigError, match=f"{what} is 3, but must be"):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define
 
+from skillopt_es.engine.algorithms import Asking, Consulted
 from skillopt_es.engine.calls import Answer
 from skillopt_es.engine.loop import consult
-from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.values import CallRef, Role
 from skillopt_es.ports import CallFailed, ChatRequest, Message

@@ -51,7 +51,7 @@ def teaches(request: so.ChatRequest) -> str:
     return json.dumps({"reasoning": "seen", "edits": edits, "patch": {"edits": edits}})
 
 
-def project(folder: Path, crashes: str, program: str = "search", **model: object) -> dict[str, Any]:
+def project(folder: Path, crashes: str, algorithm: str = "search", **model: object) -> dict[str, Any]:
     """A config with tasks, and an agent in a file that crashes where this says so."""
     folder.mkdir(exist_ok=True)
     rows = []
@@ -71,7 +71,7 @@ def project(folder: Path, crashes: str, program: str = "search", **model: object
             "split_mode": "field",
             "skill_init": str(folder / "SKILL.md"),
         },
-        "train": {"program": program},
+        "train": {"algorithm": algorithm},
     }
 
 
@@ -93,10 +93,10 @@ def crashed_in(run: so.Run) -> list[list[dict[str, Any]]]:
     return [row for row in rows if any(each["kind"] == "crash" for each in row)]
 
 
-@pytest.mark.parametrize("program", ["search", "classic"])
-def test_an_agent_that_crashes_now_and_then_can_be_trained(tmp_path: Path, program: str) -> None:
+@pytest.mark.parametrize("algorithm", ["search", "classic"])
+def test_an_agent_that_crashes_now_and_then_can_be_trained(tmp_path: Path, algorithm: str) -> None:
     """In one of ten attempts: each is tried again, and is measured then."""
-    run = trained(tmp_path, project(tmp_path / "p", "LUCK.random() < 0.1", program))
+    run = trained(tmp_path, project(tmp_path / "p", "LUCK.random() < 0.1", algorithm))
     assert run.status == "completed"
     crashed = crashed_in(run)
     assert crashed
@@ -108,11 +108,11 @@ def test_an_agent_that_crashes_now_and_then_can_be_trained(tmp_path: Path, progr
     assert command("replay", "one", "--check", "--dir", tmp_path, cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize("program", ["search", "classic"])
+@pytest.mark.parametrize("algorithm", ["search", "classic"])
 @pytest.mark.parametrize("item", ["val3", "train5"])
-def test_a_task_on_which_the_agent_always_crashes_stops_nothing(tmp_path: Path, program: str, item: str) -> None:
+def test_a_task_on_which_the_agent_always_crashes_stops_nothing(tmp_path: Path, algorithm: str, item: str) -> None:
     """It is not measured, after three tries; the next resume would meet the same."""
-    run = trained(tmp_path, project(tmp_path / "p", f"task.item == '{item}'", program))
+    run = trained(tmp_path, project(tmp_path / "p", f"task.item == '{item}'", algorithm))
     assert run.status == "completed"
     found = outcomes(run, item)
     assert found
@@ -123,10 +123,10 @@ def test_a_task_on_which_the_agent_always_crashes_stops_nothing(tmp_path: Path, 
         assert any(score.unmeasured == 1 for score in scores)
 
 
-@pytest.mark.parametrize("program", ["search", "classic"])
-def test_a_crash_scores_zero_where_that_is_asked_for(tmp_path: Path, program: str) -> None:
+@pytest.mark.parametrize("algorithm", ["search", "classic"])
+def test_a_crash_scores_zero_where_that_is_asked_for(tmp_path: Path, algorithm: str) -> None:
     """After the same three tries; the log says what was behind the 0."""
-    made = project(tmp_path / "p", "task.item in ('val1', 'val2', 'val3', 'val4', 'val5')", program)
+    made = project(tmp_path / "p", "task.item in ('val1', 'val2', 'val3', 'val4', 'val5')", algorithm)
     run = trained(tmp_path, made, **{"rollout.crashed": "zero"})
     assert run.status == "completed"
     rows = [event for event in events_of(run.folder) if isinstance(event, RolloutCompleted) and event.item == "val4"]
@@ -262,10 +262,10 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("how", ["command", "http", "function"])
-@pytest.mark.parametrize("program", ["search", "classic"])
-def test_it_holds_however_the_agent_is_reached(tmp_path: Path, address: str, how: str, program: str) -> None:
+@pytest.mark.parametrize("algorithm", ["search", "classic"])
+def test_it_holds_however_the_agent_is_reached(tmp_path: Path, address: str, how: str, algorithm: str) -> None:
     """A program, an address, a function that was handed over."""
-    made = project(tmp_path / "p", "False", program)
+    made = project(tmp_path / "p", "False", algorithm)
     (tmp_path / "p" / "agent_program.py").write_text(COMMAND)
     made["model"] = {
         "command": {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
-from skillopt_es.engine.programs import evolve, fold
+from skillopt_es.engine.algorithms import evolve, fold
 from skillopt_es.events.catalog import CandidateGated, Event, SlowUpdateApplied, StepSkipped
 from skillopt_es.projections.state import RunState
 from skillopt_es.sessions.session import start
@@ -79,11 +79,11 @@ def test_the_buffer_holds_this_epoch_only() -> None:
         before = state
         state = evolve(state, event)
         if isinstance(event, CandidateGated):
-            assert len(state.program.buffer) == len(before.program.buffer) + 1
-            assert bool(state.program.buffer[-1].rejected) == (event.verdict.action == "reject")
-        if state.program.epoch is not None and state.program.epoch.number != epoch:
-            epoch = state.program.epoch.number
-            assert state.program.buffer == ()
+            assert len(state.algorithm.buffer) == len(before.algorithm.buffer) + 1
+            assert bool(state.algorithm.buffer[-1].rejected) == (event.verdict.action == "reject")
+        if state.algorithm.epoch is not None and state.algorithm.epoch.number != epoch:
+            epoch = state.algorithm.epoch.number
+            assert state.algorithm.buffer == ()
 
 
 def test_counts_add_up() -> None:

@@ -16,7 +16,7 @@ from support.pictures import page
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.engine.call_records import recorded_request
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.errors import ConfigError, Divergence
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
@@ -81,7 +81,7 @@ def test_an_image_is_stored_once_and_named_by_each_request(tmp_path: Path) -> No
 class CrashAtFirstCall:
     """The session dies after the first call is in the journal, before anything follows from it."""
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Nothing to do."""
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:

@@ -21,8 +21,9 @@ from support.scripted import (
     unreachable,
 )
 
+from skillopt_es.algorithms.classic.algorithm import CLASSIC
 from skillopt_es.audit.check import check
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import (
     Event,
@@ -37,7 +38,6 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, Usage
-from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.session import read_state, resume, start
 
@@ -291,7 +291,7 @@ def test_wrong_answers_are_measured_as_zero(tmp_path: Path) -> None:
 class CrashAtFirstPatch:
     """An observer that crashes the run when an analyst's answer is recorded and not yet used."""
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Nothing to do."""
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 from support.scripted import ScriptedEnvironment, config
 
-from skillopt_es.engine.tasks import Evaluation, RunData, mean_score, most_score, score
+from skillopt_es.engine.work import Evaluation, RunData, mean_score, most_score, score
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Failed, Measured, NotRun, Outcome, Score, SkillTree
 from skillopt_es.projections.state import Partial, RunState

@@ -18,7 +18,7 @@ from support.tamper import rewritten, seqs_of
 from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.check import check
 from skillopt_es.engine.steering import LIMITS, Asked, OrderRefused, check_order, event_of
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.errors import BudgetReached
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -57,7 +57,7 @@ class Person:
     settings: Mapping[str, Json] = field(factory=dict)
     given: bool = False
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Is of no interest."""
 
     def called(self, row: CallRow) -> None:
@@ -282,13 +282,13 @@ def test_a_changed_order_no_longer_leads_to_its_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "item"),
+    ("algorithm", "item"),
     [("classic", "t0"), ("classic", "v3"), ("search", "v3"), pytest.param("search", "t1", marks=pytest.mark.slow)],
 )
-def test_an_item_is_left_out_from_the_end_of_the_open_step_on(tmp_path: Path, program: str, item: str) -> None:
+def test_an_item_is_left_out_from_the_end_of_the_open_step_on(tmp_path: Path, algorithm: str, item: str) -> None:
     """No later try, group, comparison or sum has it, and what was measured with it counts what the others say."""
     folder = tmp_path / "run"
-    settings = ["train.num_epochs=2", "train.batch_size=4", f"train.program={program}"]
+    settings = ["train.num_epochs=2", "train.batch_size=4", f"train.algorithm={algorithm}"]
     began = Person(folder, lambda event, _: isinstance(event, PatchProposed), "retract", lambda state: item)
     state = trained(folder, began, settings=settings)
     assert state.status == "completed"

@@ -14,15 +14,15 @@ from support.logs import events_of
 from support.params import parametrized
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config
 
+from skillopt_es.algorithms.classic.estimate import kind_of, plan_of
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.tasks import RunData
+from skillopt_es.engine.work import RunData
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatReply
-from skillopt_es.programs.classic.estimate import kind_of, plan_of
 from skillopt_es.runs.overview import spent
 from skillopt_es.sessions.session import run_started, start
 
@@ -94,7 +94,7 @@ def test_what_is_expected_adds_up_to_the_calls_that_there_are(
     tmp_path: Path, calls: int, judge: tuple[str, ...]
 ) -> None:
     """A search plans its end by them, and a judge is asked out of the same calls."""
-    settings = config(tmp_path, ["train.program=search", f"budget.max_calls={calls}", *judge])
+    settings = config(tmp_path, ["train.algorithm=search", f"budget.max_calls={calls}", *judge])
     found = estimated(tmp_path, settings)
     assert sum(line.calls.expected for line in found.lines) == found.calls.expected <= calls
     assert all(line.calls.low <= line.calls.expected <= line.calls.high for line in found.lines)

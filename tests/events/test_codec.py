@@ -36,7 +36,7 @@ def started(config: Mapping[str, Json], files: Mapping[str, str] | None = None) 
     return RunStarted(
         software="1",
         config=config,
-        program="classic",
+        algorithm="classic",
         folder="/data",
         skill=SkillTree(files or {"SKILL.md": ""}),
         splits=SplitIds((), (), (), {}),

@@ -212,6 +212,6 @@ def test_what_has_its_default_is_not_written() -> None:
 
 
 def test_a_written_default_is_read_all_the_same() -> None:
-    """Other programs may spell it out."""
+    """Other algorithms may spell it out."""
     data = json.dumps({**json.loads(encode(scored()).data), "exact": True, "value": None})
     assert decode("SkillScored", 1, data, str) == scored()

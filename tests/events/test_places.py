@@ -140,7 +140,7 @@ def test_the_draws_of_an_evaluation_have_a_name_of_their_own() -> None:
 
 
 OWN = re.compile(r"(/told|/edit-\d+|/together|/gate|/should|/should-not|/none|/\d+)?")
-"""What a program has below a stage: a text drawn once more, a candidate of a screen, of a trigger set, of parts."""
+"""What an algorithm has below a stage: a text drawn once more, a candidate of a screen, of a trigger set, of parts."""
 
 
 @pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.iterdir() if path.is_dir()))

@@ -16,8 +16,8 @@ from support.tamper import rewritten, seqs_of
 
 import skillopt_es as so
 from skillopt_es.audit.check import check
-from skillopt_es.engine.programs import fold
-from skillopt_es.engine.tasks import Evaluation, recorded_run
+from skillopt_es.engine.algorithms import fold
+from skillopt_es.engine.work import Evaluation, recorded_run
 from skillopt_es.events.catalog import CertificateWagered, EpochPlanned, Event, MinibatchesPlanned, RolloutCompleted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -51,7 +51,7 @@ def grader(answer: str, item: dict[str, str]) -> bool:
 def trained(
     folder: Path,
     *,
-    program: str = "search",
+    algorithm: str = "search",
     types: bool = False,
     target: Callable[[so.ChatRequest], str] = agent,
     teach: Callable[[so.ChatRequest], str] = teacher,
@@ -70,7 +70,7 @@ def trained(
     env = {"name": "tasks", "data_path": str(folder / "tasks.jsonl"), "split_mode": "field"}
     config = {
         "env": {**env, "skill_init": str(folder / "SKILL.md")},
-        "train": {"program": program, "num_epochs": 2, "batch_size": 10},
+        "train": {"algorithm": algorithm, "num_epochs": 2, "batch_size": 10},
         "evaluation": {"eval_test": False, "certificate": True},
     }
     return so.train(
@@ -102,10 +102,10 @@ def problems(folder: Path) -> list[str]:
     return [str(each) for each in report.mismatches]
 
 
-@parametrized("program", ["search", "classic"], by_default=1)
-def test_a_better_text_is_certified(program: str, tmp_path: Path) -> None:
+@parametrized("algorithm", ["search", "classic"], by_default=1)
+def test_a_better_text_is_certified(algorithm: str, tmp_path: Path) -> None:
     """By items that the run had not met before; and all of it follows from the log."""
-    found = trained(tmp_path, program=program)
+    found = trained(tmp_path, algorithm=algorithm)
     state = fold(recorded.event for recorded in found.events())
     assert state.certified is not None
     moved = [wager for wager in wagers(found) if wager.moved]
@@ -155,7 +155,7 @@ def useless(request: so.ChatRequest) -> str:
 def test_what_was_met_in_an_earlier_epoch_is_not_bet_on(tmp_path: Path) -> None:
     """Two epochs over the same items: only the first has bets, and none certifies a text that is no better."""
     settings = {"evaluation.gate_rule": "not_worse", "train.batch_size": 20}
-    found = trained(tmp_path, program="classic", teach=useless, **settings)
+    found = trained(tmp_path, algorithm="classic", teach=useless, **settings)
     assert [wager.place for wager in wagers(found)] == ["e1/s2", "e1/s3", "e1/s4"]
     assert not any(wager.moved or any(wager.by_item.gains.values()) for wager in wagers(found))
     tried = {row.event.place for row in found.events(["RolloutCompleted"])}  # type: ignore[attr-defined]
@@ -296,10 +296,10 @@ def test_the_certified_skill_can_be_shipped_and_scored(run: so.Run, tmp_path: Pa
     assert command("verify", *arguments, "--export", str(tmp_path / "proved"), cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize("program", ["search", "classic"])
-def test_what_the_optimizer_was_sent_is_what_counts_as_shown(program: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["search", "classic"])
+def test_what_the_optimizer_was_sent_is_what_counts_as_shown(algorithm: str, tmp_path: Path) -> None:
     """Each task that stands in a request, and no other: questions, comparisons, memories, refused edits."""
-    found = trained(tmp_path, program=program)
+    found = trained(tmp_path, algorithm=algorithm)
     with EventLog.open(found.folder) as log:
         rows = [row.call.request for row in Journal(log.reader).read() if row.call.role == "optimizer"]
         texts = [log.text(digest) for row in rows for _, digest in row.messages]

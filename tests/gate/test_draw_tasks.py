@@ -6,11 +6,11 @@ import pytest
 from attrs import evolve
 from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_of
 
-from skillopt_es.engine.tasks import AddUp, Contest, Rollouts, RunData, Task, draw_seed
+from skillopt_es.engine.work import AddUp, Contest, Rollouts, RunData, Work, draw_seed
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.comparing import MoreDraws, Ruling
-from skillopt_es.gate.verdicts import draw_task, judged, known_of, leads
+from skillopt_es.gate.verdicts import draw_work, judged, known_of, leads
 from skillopt_es.projections.state import ENOUGH_REPEATS, AnyState, Drawn, Measurement, Partial, RunState, Standing
 
 ITEMS = ("v0", "v1", "v2", "v3")
@@ -29,14 +29,14 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
     return runs_in(tmp_path_factory.mktemp("gate"))
 
 
-def units(task: Task | None) -> list[tuple[str, str, str, int]]:
+def units(work: Work | None) -> list[tuple[str, str, str, int]]:
     """Place, item, text and seed of each."""
-    assert isinstance(task, Rollouts), task
-    return [(unit.place, unit.item, unit.skill.hash, unit.seed) for unit in task.units]
+    assert isinstance(work, Rollouts), work
+    return [(unit.place, unit.item, unit.skill.hash, unit.seed) for unit in work.units]
 
 
-def items(task: Task | None) -> list[str]:
-    return [item for _, item, _, _ in units(task)]
+def items(work: Work | None) -> list[str]:
+    return [item for _, item, _, _ in units(work)]
 
 
 def row(item: str, result: str, place: str = "e1/s2/gate") -> RolloutCompleted:
@@ -71,17 +71,17 @@ def test_what_was_never_measured_is_drawn_of_both_texts_at_once(run_of: RunOf) -
     seed = seeds(run, 1)
     expected = [("e1/s2/gate", item, CANDIDATE.hash, seed) for item in run.selection_items]
     expected += [("e1/s2/current", item, CURRENT.hash, seed) for item in run.selection_items]
-    assert units(draw_task(state_of({}), run, CONTEST)) == expected
+    assert units(draw_work(state_of({}), run, CONTEST)) == expected
 
 
 def test_a_text_that_was_measured_is_not_drawn_again(run_of: RunOf) -> None:
     """Nor is anything where the rule can decide."""
     run = run_of("evaluation.sel_env_num=4")
-    task = draw_task(state_of({"current": measured("1100")}), run, CONTEST)
-    assert {place for place, *_ in units(task)} == {"e1/s2/gate"}
-    task = draw_task(state_of({"candidate": measured("1100")}), run, CONTEST)
-    assert {place for place, *_ in units(task)} == {"e1/s2/current"}
-    assert draw_task(state_of({"current": measured("1100"), "candidate": measured("1110")}), run, CONTEST) is None
+    work = draw_work(state_of({"current": measured("1100")}), run, CONTEST)
+    assert {place for place, *_ in units(work)} == {"e1/s2/gate"}
+    work = draw_work(state_of({"candidate": measured("1100")}), run, CONTEST)
+    assert {place for place, *_ in units(work)} == {"e1/s2/current"}
+    assert draw_work(state_of({"current": measured("1100"), "candidate": measured("1110")}), run, CONTEST) is None
 
 
 def test_a_further_draw_has_a_place_and_a_seed_of_its_own(run_of: RunOf) -> None:
@@ -94,7 +94,7 @@ def test_a_further_draw_has_a_place_and_a_seed_of_its_own(run_of: RunOf) -> None
     seed = seeds(run, 2)
     expected = [("e1/s2/gate/repeat-2", item, CANDIDATE.hash, seed) for item in ITEMS]
     expected += [("e1/s2/current/repeat-2", item, CURRENT.hash, seed) for item in ITEMS]
-    assert units(draw_task(state, run, CONTEST)) == expected
+    assert units(draw_work(state, run, CONTEST)) == expected
 
 
 def test_draws_made_elsewhere_are_no_fresh_ones(run_of: RunOf) -> None:
@@ -120,51 +120,51 @@ def test_draws_made_elsewhere_are_no_fresh_ones(run_of: RunOf) -> None:
 def test_the_current_text_is_drawn_first_where_the_candidate_may_end_early(run_of: RunOf) -> None:
     """A wave is told by what the current text did."""
     run = run_of("evaluation.sel_env_num=4", *WAVES)
-    task = draw_task(state_of({}), run, CONTEST)
-    assert units(task) == [("e1/s2/current", item, CURRENT.hash, seeds(run, 1)) for item in ITEMS]
-    task = draw_task(state_of({"current": measured("1100")}), run, CONTEST)
-    assert units(task) == [("e1/s2/gate", item, CANDIDATE.hash, seeds(run, 1)) for item in ("v2", "v3")]
+    work = draw_work(state_of({}), run, CONTEST)
+    assert units(work) == [("e1/s2/current", item, CURRENT.hash, seeds(run, 1)) for item in ITEMS]
+    work = draw_work(state_of({"current": measured("1100")}), run, CONTEST)
+    assert units(work) == [("e1/s2/gate", item, CANDIDATE.hash, seeds(run, 1)) for item in ("v2", "v3")]
 
 
 def test_a_wave_begins_where_the_current_text_did_worst_and_goes_on_with_what_is_missing(run_of: RunOf) -> None:
     """Items of a wave that are there are not run again; the next wave begins when it is whole."""
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0101")})
-    assert items(draw_task(state, run, CONTEST)) == ["v0", "v2"]
-    assert items(draw_task(here(state, {"v0": "0"}), run, CONTEST)) == ["v2"]
-    assert items(draw_task(here(state, {"v0": "1", "v2": "0"}), run, CONTEST)) == ["v1", "v3"]
-    assert items(draw_task(here(state, {"v0": "1", "v2": "0", "v3": "0"}), run, CONTEST)) == ["v1"]
-    task = draw_task(here(state, dict.fromkeys(ITEMS, "1")), run, CONTEST)
-    assert isinstance(task, AddUp)
-    assert (task.evaluation.place, task.evaluation.items, task.evaluation.stopped) == ("e1/s2/gate", ITEMS, False)
+    assert items(draw_work(state, run, CONTEST)) == ["v0", "v2"]
+    assert items(draw_work(here(state, {"v0": "0"}), run, CONTEST)) == ["v2"]
+    assert items(draw_work(here(state, {"v0": "1", "v2": "0"}), run, CONTEST)) == ["v1", "v3"]
+    assert items(draw_work(here(state, {"v0": "1", "v2": "0", "v3": "0"}), run, CONTEST)) == ["v1"]
+    work = draw_work(here(state, dict.fromkeys(ITEMS, "1")), run, CONTEST)
+    assert isinstance(work, AddUp)
+    assert (work.evaluation.place, work.evaluation.items, work.evaluation.stopped) == ("e1/s2/gate", ITEMS, False)
 
 
 def test_a_candidate_that_cannot_win_is_stopped_between_two_waves_only(run_of: RunOf) -> None:
     """What was begun of a wave is run to its end."""
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0011")})
     lost = here(state, {"v0": "0", "v1": "0"})
-    task = draw_task(lost, run, CONTEST)
-    assert isinstance(task, AddUp)
-    assert (task.evaluation.place, task.evaluation.stopped) == ("e1/s2/gate", True)
-    assert items(draw_task(here(state, {"v0": "0", "v1": "0", "v2": "0"}), run, CONTEST)) == ["v3"]
+    work = draw_work(lost, run, CONTEST)
+    assert isinstance(work, AddUp)
+    assert (work.evaluation.place, work.evaluation.stopped) == ("e1/s2/gate", True)
+    assert items(draw_work(here(state, {"v0": "0", "v1": "0", "v2": "0"}), run, CONTEST)) == ["v3"]
     open_yet = here(state, {"v0": "0", "v1": "1"})
-    assert items(draw_task(open_yet, run, CONTEST)) == ["v2", "v3"]
+    assert items(draw_work(open_yet, run, CONTEST)) == ["v2", "v3"]
 
 
 def test_an_item_that_failed_can_win_nothing(run_of: RunOf) -> None:
     """It is not measured, and not to be measured any more."""
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0011")})
-    task = draw_task(here(state, {"v0": "-", "v1": "-"}), run, CONTEST)
-    assert isinstance(task, AddUp)
-    assert task.evaluation.stopped
+    work = draw_work(here(state, {"v0": "-", "v1": "-"}), run, CONTEST)
+    assert isinstance(work, AddUp)
+    assert work.evaluation.stopped
 
 
 def test_a_draw_that_was_begun_elsewhere_goes_on_with_the_items_that_are_left(run_of: RunOf) -> None:
     """And what it had counts, also for whether it can win."""
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0101")})
     part = begun(state, {"v0": "1", "v1": "1"})
-    assert items(draw_task(part, run, CONTEST)) == ["v2", "v3"]
-    assert items(draw_task(here(part, {"v2": "0"}), run, CONTEST)) == ["v3"]
-    assert isinstance(draw_task(here(part, {"v2": "0", "v3": "1"}), run, CONTEST), AddUp)
+    assert items(draw_work(part, run, CONTEST)) == ["v2", "v3"]
+    assert items(draw_work(here(part, {"v2": "0"}), run, CONTEST)) == ["v3"]
+    assert isinstance(draw_work(here(part, {"v2": "0", "v3": "1"}), run, CONTEST), AddUp)
 
 
 def test_a_draw_begun_elsewhere_that_cannot_win_decides(run_of: RunOf) -> None:
@@ -176,7 +176,7 @@ def test_a_draw_begun_elsewhere_that_cannot_win_decides(run_of: RunOf) -> None:
         assert isinstance(found, Ruling)
         assert (found.verdict, found.exact) == ("reject", False)
         assert found.comparison.candidate_value == bound
-        assert draw_task(part, run, CONTEST) is None
+        assert draw_work(part, run, CONTEST) is None
     able = begun(state, {"v0": "1", "v1": "0"})
     assert judged(able, run, CONTEST) == MoreDraws(candidate=1, current=0)
     other_draw = begun(state, {"v0": "0", "v1": "0"}, draw=2)
@@ -194,15 +194,15 @@ def test_a_second_draw_is_run_in_waves_too(run_of: RunOf) -> None:
     run = run_of("evaluation.sel_env_num=4", "evaluation.gate_rule=paired", "evaluation.gate_repeats=4", *WAVES)
     current = measured("0101", place="e1/s1/gate")
     state = state_of({"current": current, "candidate": measured("0111", place="e1/s2/gate")})
-    assert {place for place, *_ in units(draw_task(state, run, CONTEST))} == {"e1/s2/current/repeat-2"}
+    assert {place for place, *_ in units(draw_work(state, run, CONTEST))} == {"e1/s2/current/repeat-2"}
     again = evolve(current, drawn=(*current.drawn, evolve(measured("1111").drawn[0], place="e1/s2/current/repeat-2")))
     both = state_of({"current": again, "candidate": measured("0111", place="e1/s2/gate")})
-    task = draw_task(both, run, CONTEST)
-    assert units(task) == [("e1/s2/gate/repeat-2", item, CANDIDATE.hash, seeds(run, 2)) for item in ("v0", "v2")]
+    work = draw_work(both, run, CONTEST)
+    assert units(work) == [("e1/s2/gate/repeat-2", item, CANDIDATE.hash, seeds(run, 2)) for item in ("v0", "v2")]
     lost = here(both, {"v0": "0", "v2": "0"}, "e1/s2/gate/repeat-2")
-    task = draw_task(lost, run, CONTEST)
-    assert isinstance(task, AddUp)
-    assert (task.evaluation.place, task.evaluation.repeat, task.evaluation.stopped) == ("e1/s2/gate/repeat-2", 2, True)
+    work = draw_work(lost, run, CONTEST)
+    assert isinstance(work, AddUp)
+    assert (work.evaluation.place, work.evaluation.repeat, work.evaluation.stopped) == ("e1/s2/gate/repeat-2", 2, True)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_a_text_adds_its_own_bonus(run_of: RunOf) -> None:
     )
     state, lost = state_of({"current": measured("0011")}), {"v0": "0", "v1": "0"}
     assert run.bonus(dense) > run.bonus(CANDIDATE) == run.bonus(CURRENT)
-    assert isinstance(draw_task(here(state, lost), run, CONTEST), AddUp)
-    assert items(draw_task(here(state, lost), run, evolve(CONTEST, candidate=dense))) == ["v2", "v3"]
+    assert isinstance(draw_work(here(state, lost), run, CONTEST), AddUp)
+    assert items(draw_work(here(state, lost), run, evolve(CONTEST, candidate=dense))) == ["v2", "v3"]
 
 
 def turned_round(known: Measurement) -> Measurement:
@@ -276,11 +276,11 @@ def test_a_draw_of_what_turned_is_of_these_items_alone(run_of: RunOf) -> None:
     expected = [
         (place, item) for place in ("e1/s2/gate/repeat-2", "e1/s2/current/repeat-2") for item in ("v0", "v1", "v3")
     ]
-    assert [(place, item) for place, item, _, _ in units(draw_task(state, run, CONTEST))] == expected
+    assert [(place, item) for place, item, _, _ in units(draw_work(state, run, CONTEST))] == expected
     done = {place: rows(dict.fromkeys(("v0", "v1", "v3"), "1"), place) for place, _ in expected}
-    task = draw_task(evolve(state, rollouts=done), run, CONTEST)
-    assert isinstance(task, AddUp)
-    assert (task.evaluation.carried, task.evaluation.carried_from) == (("v2",), CANDIDATE.hash)
+    work = draw_work(evolve(state, rollouts=done), run, CONTEST)
+    assert isinstance(work, AddUp)
+    assert (work.evaluation.carried, work.evaluation.carried_from) == (("v2",), CANDIDATE.hash)
 
 
 def test_what_the_first_draw_could_not_measure_is_no_part_of_a_further_one(run_of: RunOf) -> None:
@@ -289,12 +289,12 @@ def test_what_the_first_draw_could_not_measure_is_no_part_of_a_further_one(run_o
     state = state_of({"current": measured("0011"), "candidate": measured("11-0", place="e1/s2/gate", unmeasured=1)})
     state = evolve(state, started=run.started)
     wanted = [("e1/s2/gate/repeat-2", item) for item in ("v0", "v1", "v3")]
-    drawn = draw_task(state, run, CONTEST)
+    drawn = draw_work(state, run, CONTEST)
     assert [(place, item) for place, item, _, _ in units(drawn)][:3] == wanted
     done = {f"e1/s2/{at}/repeat-2": rows(dict.fromkeys(("v0", "v1", "v3"), "1"), at) for at in ("gate", "current")}
-    task = draw_task(evolve(state, rollouts=done), run, CONTEST)
-    assert isinstance(task, AddUp)
-    assert (task.evaluation.items, task.evaluation.carried) == (("v0", "v1", "v3"), ())
+    work = draw_work(evolve(state, rollouts=done), run, CONTEST)
+    assert isinstance(work, AddUp)
+    assert (work.evaluation.items, work.evaluation.carried) == (("v0", "v1", "v3"), ())
 
 
 def test_a_draw_of_what_turned_is_none_by_a_rule_that_draws_all(run_of: RunOf) -> None:

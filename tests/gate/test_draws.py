@@ -18,8 +18,8 @@ from support.params import parametrized
 from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.programs import evolve
-from skillopt_es.engine.tasks import AddUp, Rollouts, Task, measure, recorded_run, score, selection
+from skillopt_es.engine.algorithms import evolve
+from skillopt_es.engine.work import AddUp, Rollouts, Work, measure, recorded_run, score, selection
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -211,8 +211,8 @@ def test_an_undecided_candidate_is_counted_and_not_told_as_refused(runs: dict[st
     assert before.current is not None
     assert after.current is not None
     assert after.current.skill == before.current.skill
-    assert after.program.buffer[-1].action == "indecisive"
-    assert after.program.buffer[-1].rejected == ()
+    assert after.algorithm.buffer[-1].action == "indecisive"
+    assert after.algorithm.buffer[-1].rejected == ()
 
 
 def test_the_told_score_is_of_a_draw_that_decided_nothing(runs: dict[str, Path]) -> None:
@@ -366,10 +366,10 @@ def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(run
     assert isinstance(event, SkillScored)
     assert event.skill not in state.measured
     later = [selection(run, Place("later"), texts[event.skill])]
-    task = measure(state, later)
-    assert isinstance(task, Rollouts)
-    assert [unit.item for unit in task.units] == list(event.not_run)
-    for unit in task.units:
+    work = measure(state, later)
+    assert isinstance(work, Rollouts)
+    assert [unit.item for unit in work.units] == list(event.not_run)
+    for unit in work.units:
         row = RolloutCompleted(
             place="later", purpose="selection", item=unit.item, skill=event.skill, outcome=Measured(1.0, 1.0),
             task_type="fern", turns=1,
@@ -442,7 +442,7 @@ def test_too_many_failures_in_the_waves_pause_a_run_and_it_goes_on(tmp_path: Pat
         return scored > 1 and item in down
 
     class Watching:
-        def planned(self, task: Task, state: AnyState) -> None: ...
+        def planned(self, work: Work, state: AnyState) -> None: ...
 
         def happened(self, seq: int, event: Event, state: AnyState) -> None:
             nonlocal scored

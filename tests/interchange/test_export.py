@@ -13,10 +13,10 @@ from support.command import command
 from support.exchange import exported, read
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 
+from skillopt_es.algorithms.classic.state import ClassicState
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import EditsRanked, Event
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.sessions.session import read_state, start
 
 # In the order in which the original writes them.

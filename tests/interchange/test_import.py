@@ -20,7 +20,7 @@ from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resume
 from support.params import parametrized
 from support.ready import PATIENCE
 
-from skillopt_es.engine.programs import fold
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.errors import DataError
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, GapFound, SkillScored, StepImported, StepSkipped
 from skillopt_es.events.values import Edit
@@ -49,7 +49,7 @@ def test_a_complete_run_is_followed_to_its_end(folder: Path, tmp_path: Path) -> 
     assert state.best is not None
     assert (state.current.skill.text, str(state.current.origin)) == (GUIDED, "slow_update_epoch_02")
     assert (state.best.skill.text, state.best.value, state.best.step) == (V4, 0.75, 4)
-    assert state.program.meta_skill == "short rules help"
+    assert state.algorithm.meta_skill == "short rules help"
     assert not state.gaps
     verdicts = [event.verdict.action for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated)]
     assert verdicts == ["accept_new_best", "reject", "accept_new_best", "reject", "reject"]
@@ -232,9 +232,9 @@ def test_a_run_that_was_killed_stands_in_its_step(tmp_path: Path) -> None:
     state = imported(killed(tmp_path / "results"), tmp_path / "run")
     assert state.status == "running"
     assert state.steps_done == 4
-    assert state.program.step is not None
-    assert state.program.step.number == 5
-    assert state.program.step.ranked is not None
+    assert state.algorithm.step is not None
+    assert state.algorithm.step.number == 5
+    assert state.algorithm.step.ranked is not None
     assert state.built is not None
     assert state.completed is None
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from support.exchange import exported, imported
 
+from skillopt_es.algorithms.imported.algorithm import Recheck
 from skillopt_es.events.log import EventLog
 from skillopt_es.interchange.run_files import result_files
-from skillopt_es.programs.imported.program import Recheck
 from skillopt_es.sessions.session import read_state
 
 

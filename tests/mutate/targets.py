@@ -29,9 +29,9 @@ TARGETS: Mapping[str, Sequence[str]] = {
         "tests/gate/test_early_stop.py",
     ),
     "skillopt_es/engine/budget.py": ("tests/engine/test_budget_sums.py", "tests/engine/test_purse.py"),
-    "skillopt_es/engine/tasks.py": (
+    "skillopt_es/engine/work.py": (
         "tests/engine/test_sampling.py",
         "tests/engine/test_scores.py",
-        "tests/programs/classic/test_comparison.py",
+        "tests/algorithms/classic/test_comparison.py",
     ),
 }

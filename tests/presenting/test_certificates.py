@@ -56,7 +56,7 @@ def test_a_proof_says_by_how_much_and_at_which_error() -> None:
     assert second == "the best skill, cccccccc, has met no fresh items beside it"
 
 
-def test_programs_read_the_same() -> None:
+def test_algorithms_read_the_same() -> None:
     """With the bets that were won."""
     found = certificate_json(certificate(WON, best="cccccccc3"))
     assert isinstance(found, dict)

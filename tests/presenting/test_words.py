@@ -7,7 +7,8 @@ from typing import get_args
 import pytest
 from attrs import evolve
 
-from skillopt_es.engine.programs import hand_over
+from skillopt_es.algorithms.search.algorithm import SEARCH
+from skillopt_es.engine.algorithms import hand_over
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, RunSteered, SealedTestOpened
 from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Setting, SkillTree, SplitIds, Suggestion
 from skillopt_es.presenting.words import (
@@ -19,7 +20,6 @@ from skillopt_es.presenting.words import (
     source_words,
     unsaid_words,
 )
-from skillopt_es.programs.search.program import SEARCH
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.summary import summarize
 
@@ -82,7 +82,7 @@ def test_every_source_has_its_words() -> None:
     assert all(source_words(source, 1) for source in get_args(PatchSource))
 
 
-def progress_of(program: str, *later: Event, most: int | None = None) -> str:
+def progress_of(algorithm: str, *later: Event, most: int | None = None) -> str:
     """What is told of a run of twelve planned steps that has not begun its first."""
     started = RunStarted(
         software="",
@@ -92,13 +92,13 @@ def progress_of(program: str, *later: Event, most: int | None = None) -> str:
         splits=SplitIds((), (), (), {}),
         steps_per_epoch=4,
         total_steps=12,
-        program=program,
+        algorithm=algorithm,
     )
     return progress_words(summarize([started, *later]))
 
 
 def test_a_run_that_ends_by_its_calls_is_of_no_number_of_steps() -> None:
-    """Whatever its program is called, and whenever the limit was given."""
+    """Whatever its algorithm is called, and whenever the limit was given."""
     hand_over(evolve(SEARCH, name="thrifty"))
     limit, none = Setting(key="budget.max_calls", value=90), Setting(key="budget.max_calls", value=None)
     resumed = RunResumed(software="", overrides=(limit,))

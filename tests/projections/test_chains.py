@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from support.audited import KINDS, Audited, records_of
 
-from skillopt_es.engine.programs import fold
+from skillopt_es.algorithms.classic.state import proposals_of
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -17,7 +18,6 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Measured
-from skillopt_es.programs.classic.state import proposals_of
 from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, chains, epoch_ends
 from skillopt_es.projections.fates import fates_of, note_fates
 from skillopt_es.projections.item_results import item_history
@@ -47,10 +47,10 @@ def test_a_chain_is_what_the_state_held_before_the_verdict(records: list[Recorde
         if not isinstance(record.event, CandidateGated | StepSkipped):
             continue
         state = fold(each.event for each in records[: record.seq - 1])
-        step, chain = state.program.step, found[record.event.step]
+        step, chain = state.algorithm.step, found[record.event.step]
         assert step is not None
-        assert state.program.epoch is not None
-        assert (chain.step, chain.epoch) == (step.number, state.program.epoch.number)
+        assert state.algorithm.epoch is not None
+        assert (chain.step, chain.epoch) == (step.number, state.algorithm.epoch.number)
         assert {name: seen.event for name, seen in chain.patches.items()} == dict(step.patches)
         assert {name: seen.event for name, seen in chain.merges.items()} == dict(step.merges)
         assert dict(chain.proposals) == dict(proposals_of(step))
@@ -119,7 +119,7 @@ def test_an_epochs_end_is_what_the_state_held_of_it(records: list[Recorded]) -> 
     for record in records:
         if not isinstance(record.event, EpochCompleted):
             continue
-        epoch, end = fold(each.event for each in records[: record.seq]).program.epoch, found[record.event.epoch]
+        epoch, end = fold(each.event for each in records[: record.seq]).algorithm.epoch, found[record.event.epoch]
         assert epoch is not None
         known = ((end.proposed, epoch.proposed), (end.applied, epoch.applied), (end.meta, epoch.meta))
         for seen, held in known:

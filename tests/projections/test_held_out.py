@@ -77,7 +77,7 @@ def test_an_item_in_two_splits_is_found() -> None:
     """Of runs whose data nobody checked."""
     splits = SplitIds(train=("a", "b"), val=("c",), test=("b",), digests={})
     started = RunStarted(
-        software="1", config={}, program="classic", folder="/", skill=_skill(), splits=splits, steps_per_epoch=1,
+        software="1", config={}, algorithm="classic", folder="/", skill=_skill(), splits=splits, steps_per_epoch=1,
         total_steps=1,
     )  # fmt: skip
     assert problems([started]) == ["has items in two splits: b"]

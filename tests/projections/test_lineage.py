@@ -10,7 +10,7 @@ from support.params import parametrized
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.cli.lineage import dot, drawing, mermaid
-from skillopt_es.engine.programs import fold
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage

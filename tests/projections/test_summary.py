@@ -12,7 +12,7 @@ from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 from support.tamper import cut_off, seqs_of
 
-from skillopt_es.engine.programs import evolve
+from skillopt_es.engine.algorithms import evolve
 from skillopt_es.events.catalog import EditsRanked, Event, RolloutCompleted, SkillScored
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Score

@@ -102,7 +102,7 @@ def test_every_grouping_adds_up_to_the_whole(demo_run: Path) -> None:
 
 # --- sessions ------------------------------------------------------------------------------------------------------
 
-STARTED = RunStarted(software="", config={}, program="classic", folder="", skill=SkillTree(files={}),
+STARTED = RunStarted(software="", config={}, algorithm="classic", folder="", skill=SkillTree(files={}),
                      splits=SplitIds((), (), (), {}), steps_per_epoch=1, total_steps=1)  # fmt: skip
 PAUSED, RESUMED = RunPaused(reason="interrupt", message=""), RunResumed(software="")
 FORKED = RunForked(software="", parent="p", parent_id="", seq=1, inherited=0, values={})

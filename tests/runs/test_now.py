@@ -10,7 +10,7 @@ import pytest
 from attrs import asdict
 from support.scripted import ScriptedWorld, config
 
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.lock import RunLock
@@ -43,9 +43,9 @@ class Looking:
         self.tally = Tally()
         self.seen: list[tuple[Now, Now | None]] = []
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Counts as the session does."""
-        self.tally.planned(task, state)
+        self.tally.planned(work, state)
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """Counts, and looks."""

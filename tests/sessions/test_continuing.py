@@ -11,12 +11,12 @@ from attrs import evolve
 from support.logs import events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 
+from skillopt_es.algorithms.classic.state import Classic
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.retracting import retracted
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import EpochPlanned, RunCompleted, RunStarted
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.classic.state import Classic
 from skillopt_es.sessions.continuing import read_before
 from skillopt_es.sessions.session import read_state, start, train_on
 
@@ -42,7 +42,7 @@ def begun(folder: Path) -> RunStarted:
 def test_a_run_is_trained_on_with_what_was_learned(trained: Path, tmp_path: Path) -> None:
     """From the best skill, with the last epoch's tries and the notes; the first run stays as it is."""
     state = read_state(trained)
-    assert isinstance(state.program, Classic)
+    assert isinstance(state.algorithm, Classic)
     before = read_before(trained, ("train.num_epochs=1",))
     shown: list[str] = []
 
@@ -58,10 +58,10 @@ def test_a_run_is_trained_on_with_what_was_learned(trained: Path, tmp_path: Path
     assert first.total_steps == first.steps_per_epoch
     assert first.learned is not None
     assert (first.learned.run, first.learned.seq) == ("first", len(events_of(trained)))
-    assert [each.step for each in first.learned.tried] == [each.step for each in state.program.buffer]
+    assert [each.step for each in first.learned.tried] == [each.step for each in state.algorithm.buffer]
     assert all(each.before for each in first.learned.tried)
     [epoch] = [event for event in events_of(tmp_path / "on") if isinstance(event, EpochPlanned)]
-    assert epoch.meta_skill == state.program.meta_skill != ""
+    assert epoch.meta_skill == state.algorithm.meta_skill != ""
     assert isinstance(events_of(tmp_path / "on")[-1], RunCompleted)
     assert any("of the training before this one" in text for text in shown)
 

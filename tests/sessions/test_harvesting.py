@@ -10,13 +10,13 @@ import pytest
 from attrs import evolve
 from support.scripted import ScriptedModel, ScriptedWorld, config
 
+from skillopt_es.algorithms.harvesting import HARVEST
 from skillopt_es.errors import BackendError, BudgetReached
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
 from skillopt_es.harvest.mining import Candidate, Seen
 from skillopt_es.ports import CallFailed, ChatRequest
-from skillopt_es.programs.harvesting import HARVEST
 from skillopt_es.sessions.harvesting import Answered, propose
 from skillopt_es.sessions.session import read_state
 
@@ -57,7 +57,7 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
         first, second = (each.event for each in log.read())
     assert isinstance(first, RunStarted)
     assert isinstance(second, RunResumed)
-    assert first.program == HARVEST.name
+    assert first.algorithm == HARVEST.name
     assert verify(tmp_path / "calls").ok
     assert read_state(tmp_path / "calls").status == "running"
 

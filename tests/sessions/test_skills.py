@@ -70,7 +70,7 @@ def test_what_is_neither_always_shown_nor_not_is_told(tmp_path: Path) -> None:
 def test_doctor_warns_of_a_list_that_agents_cut(tmp_path: Path) -> None:
     """What stands at its end would never be opened."""
     written(tmp_path, **{f"s{n}": skill(f"s{n}", "d" * 1000) for n in range(9)})
-    settings = ["env.skill_init=skills", "train.program=skills"]
+    settings = ["env.skill_init=skills", "train.algorithm=skills"]
     check = check_skill(config(tmp_path, settings))
     assert (check.status, "names and descriptions have 9," in check.message) == ("warning", True)
     (tmp_path / "skills" / "s8" / "SKILL.md").unlink()
@@ -80,12 +80,12 @@ def test_doctor_warns_of_a_list_that_agents_cut(tmp_path: Path) -> None:
 
 
 def test_one_skill_and_several_are_not_taken_for_each_other(tmp_path: Path) -> None:
-    """A program trains the one or the other, and says which."""
+    """An algorithm trains the one or the other, and says which."""
     written(tmp_path, money=skill("money"))
     several, one = (config(tmp_path, [f"env.skill_init={at}"]) for at in ("skills", "skills/money"))
-    with pytest.raises(ConfigError, match=r"env.skill_init is a folder of skills, and train.program 'classic' trains"):
+    with pytest.raises(ConfigError, match=r"is a folder of skills, and train.algorithm 'classic' trains"):
         first_skill(several, folder=False)
-    with pytest.raises(ConfigError, match=r"env.skill_init is one skill, and train.program"):
+    with pytest.raises(ConfigError, match=r"env.skill_init is one skill, and train.algorithm"):
         first_skill(one, folder=True)
     assert first_skill(config(tmp_path), folder=True)[0] == SkillTree({}, main="")
 

@@ -93,13 +93,13 @@ evaluation:
 """What a classic run of so few tasks is set to."""
 
 
-def project(folder: Path, base_url: str = "", *, program: str = "classic") -> Path:
+def project(folder: Path, base_url: str = "", *, algorithm: str = "classic") -> Path:
     """A project as `init` writes it, which is one of `search`, or for classic training, set to this endpoint."""
     done = command("init", folder, cwd=folder.parent)
     assert done.code == 0, done.err
     config = folder / "config.yaml"
-    if program == "classic":
-        before, found, _ = config.read_text(encoding="utf-8").partition("train:\n  program: search")
+    if algorithm == "classic":
+        before, found, _ = config.read_text(encoding="utf-8").partition("train:\n  algorithm: search")
         assert found
         config.write_text(before + CLASSIC, encoding="utf-8")
     if base_url:

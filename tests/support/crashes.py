@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from attrs import define
 
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.work import Work
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.state import AnyState
@@ -26,7 +26,7 @@ class KillAt:
     call: int = -1
     calls_seen: int = 0
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Nothing to do."""
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:

@@ -1,5 +1,5 @@
 """
-The small runs that golden logs are made of: each meets as much as it can of what its program does.
+The small runs that golden logs are made of: each meets as much as it can of what its algorithm does.
 
 Models answer from the request alone, and what is flaky is drawn by the place of the call: a run made anew is the same.
 """
@@ -141,7 +141,7 @@ def search_optimizer(request: ChatRequest) -> str:
 def _search() -> GoldenRun:
     rows = _tasks(_KINDS, lambda kind, word: f"{word} {kind[::-1]}", train=30, val=10, test=2)
     settings: Mapping[str, Mapping[str, object]] = {
-        "train": {"program": "search", "batch_size": 8, "patience": 3},
+        "train": {"algorithm": "search", "batch_size": 8, "patience": 3},
         "search": {"first_batch": 6, "rounds": 2, "first_gates": 4},
         "budget": {"max_calls": 260},
     }
@@ -233,13 +233,13 @@ def skills_optimizer(request: ChatRequest) -> str:
 def _skills() -> GoldenRun:
     rows = _tasks(_TREES, lambda kind, word: f"{word}-{kind[::-1]}", train=15, val=_MANY, test=2)
     settings: Mapping[str, Mapping[str, object]] = {
-        "train": {"program": "skills", "num_epochs": 3, "batch_size": 8},
+        "train": {"algorithm": "skills", "num_epochs": 3, "batch_size": 8},
         "skills": {"retire_after": 10, "sentinels": 2},
     }
     return _of_tasks(skills_target, skills_optimizer, rows, settings, outage="e1/s2/")
 
 
-# --- what no program trains ------------------------------------------------------------------------------------------
+# --- what no algorithm trains ---------------------------------------------------------------------------------------
 
 
 async def _evaluation(scratch: Path, folder: Path) -> None:

@@ -2,7 +2,7 @@
 Makes a golden log: `python tests/support/make_golden.py 0.2.0-search search` (refuses to replace one).
 
 A golden log is a real run, kept for ever: every later version must fold it to the same state. It has the name of its
-release, and perhaps what is particular about it: `0.1.0` is one of the program `classic`, the others say which program
+release, and perhaps what is particular about it: `0.1.0` is one of the algorithm `classic`, the others say which
 they are of. `golden_runs.py` says what the runs are.
 """
 

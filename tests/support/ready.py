@@ -128,7 +128,7 @@ def import_all() -> None:
         package = importlib.import_module(f"skillopt_es.{room}")
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    for room in ("models", "environments", "programs", "executors"):
+    for room in ("models", "environments", "algorithms", "executors"):
         for entry in entry_points(group=f"skillopt_es.{room}"):
             importlib.import_module(entry.module)
     for name in LATER:

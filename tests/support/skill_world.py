@@ -23,7 +23,7 @@ from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatModel, ToolCall
 from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.wiring import Session, World
-from skillopt_es.testing.programs import ProgramCase
+from skillopt_es.testing.algorithms import AlgorithmCase
 
 KINDS = ("apple", "birch", "cedar", "daisy")
 _LISTED = re.compile(r"^- ([a-z0-9-]+): (.*)$", re.MULTILINE)
@@ -114,7 +114,7 @@ def trained(
     optimizer: Answer = teacher,
     skills: Mapping[str, str] | None = None,
     kinds: Sequence[str] = KINDS,
-    program: str = "skills",
+    algorithm: str = "skills",
     train: int = 16,
     **settings: object,
 ) -> so.Run:
@@ -134,7 +134,7 @@ def trained(
         env["skill_init"] = str(folder / "skills")
     config = {
         "env": env,
-        "train": {"program": program, "num_epochs": 2, "batch_size": 8},
+        "train": {"algorithm": algorithm, "num_epochs": 2, "batch_size": 8},
         "evaluation": {"eval_test": False},
     }
     given = {"optimizer.learning_rate": 4, "skills.retire_after": 4, **settings}
@@ -150,8 +150,8 @@ def of_type(run: so.Run, kind: type[Event]) -> list[Event]:
 
 def case(
     skills: Mapping[str, str], optimizer: Answer, *, kinds: Sequence[str] = KINDS, **settings: object
-) -> ProgramCase:
-    """The world as a case for the checks of any program: one epoch of one batch, from these skills on."""
+) -> AlgorithmCase:
+    """The world as a case for the checks of any algorithm: one epoch of one batch, from these skills on."""
 
     def configured(folder: Path, more: Sequence[str]) -> RunConfig:
         folder.mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ def case(
         tree = {
             "model": {"target": "t", "optimizer": "o"},
             "env": {**env, "skill_init": "skills"},
-            "train": {"program": "skills", "num_epochs": 1, "batch_size": 8},
+            "train": {"algorithm": "skills", "num_epochs": 1, "batch_size": 8},
         }
         return config_of(tree, folder, [*(f"{key}={json.dumps(value)}" for key, value in settings.items()), *more])
 
@@ -184,4 +184,4 @@ def case(
         day = datetime(2026, 1, 1, tzinfo=UTC)
         return Session(now=lambda: day, clock=time.monotonic, world=World(model=model, environment=open_environment))
 
-    return ProgramCase(config=configured, session=session)
+    return AlgorithmCase(config=configured, session=session)

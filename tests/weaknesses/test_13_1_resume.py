@@ -17,8 +17,8 @@ from support.logs import call_slots, decisions_of, events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, ticking
 
 from skillopt_es.config import load_config
-from skillopt_es.engine.programs import evolve
-from skillopt_es.engine.tasks import Task
+from skillopt_es.engine.algorithms import evolve
+from skillopt_es.engine.work import Work
 from skillopt_es.errors import DataError, Interrupted
 from skillopt_es.events.catalog import (
     EditsRanked,
@@ -119,13 +119,13 @@ def test_resuming_changes_nothing_of_what_is_known(pair: Pair) -> None:
         if isinstance(event, RunResumed):
             resumed += 1
             assert (state.current, state.best, state.measured) == (before.current, before.best, before.measured)
-            assert (state.program.buffer, state.program.meta_skill) == (
-                before.program.buffer,
-                before.program.meta_skill,
+            assert (state.algorithm.buffer, state.algorithm.meta_skill) == (
+                before.algorithm.buffer,
+                before.algorithm.meta_skill,
             )
-            assert (state.program.epoch, state.program.step, state.steps_done) == (
-                before.program.epoch,
-                before.program.step,
+            assert (state.algorithm.epoch, state.algorithm.step, state.steps_done) == (
+                before.algorithm.epoch,
+                before.algorithm.step,
                 before.steps_done,
             )
     assert resumed > 10
@@ -224,7 +224,7 @@ class StopAtFirstPlan:
 
     reached: bool = False
 
-    def planned(self, task: Task, state: AnyState) -> None:
+    def planned(self, work: Work, state: AnyState) -> None:
         """Nothing to do."""
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:

@@ -18,7 +18,7 @@ from support.scripted import (
     optimizer_reply,
 )
 
-from skillopt_es.engine.programs import fold
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,

@@ -21,7 +21,8 @@ from support.scripted import (
 )
 
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.engine.programs import fold
+from skillopt_es.algorithms.classic.prompt_text import buffer_section
+from skillopt_es.engine.algorithms import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -38,7 +39,6 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import BufferEntry, Edit, FailureCode, FailurePattern, SkillTree
 from skillopt_es.ports import Ask, CallFailed, ChatReply, ChatRequest, Episode, Item
-from skillopt_es.programs.classic.prompt_text import buffer_section
 from skillopt_es.prompts import system_prompt
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.edits import apply_edits

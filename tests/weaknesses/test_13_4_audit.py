@@ -8,7 +8,7 @@ from pathlib import Path
 from support.logs import events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
-from skillopt_es.engine.programs import evolve
+from skillopt_es.engine.algorithms import evolve
 from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.events.catalog import (
     BestPromoted,

@@ -1,0 +1,159 @@
+"""
+Reminder notes: what analysts are asked for, and the way of their answers to the appendix of a skill.
+
+With skill-aware reflection an analyst tells a defect of the skill from a lapse. A defect becomes an edit; a lapse,
+where the skill was right and the agent did not follow it, becomes a reminder note. Off, the question is the one without
+it, character for character. Too many notes are said again in fewer by the optimizer; where it does not, they stay.
+
+In the order `measured` a step's notes go into its candidate, so that the gate measures what it takes. In the order
+`upstream`, the original's, they go into the current skill after the verdict, whatever it was, without being measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from skillopt_es.algorithms.classic.jobs import ConsolidateJob
+from skillopt_es.algorithms.classic.modes import mode_of
+from skillopt_es.algorithms.classic.state import ClassicState, StepState
+from skillopt_es.algorithms.optimizer import question
+from skillopt_es.config import OptimizerConfig
+from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.work import Decide, Questions, RunData
+from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Json, PatchSource, SkillTree
+from skillopt_es.gate.verdicts import kept_score
+from skillopt_es.replies.answers import CONSOLIDATION_SCHEMA
+from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
+from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
+from skillopt_es.skill.leaks import LeakGuard
+
+
+def notes_work(run: RunData, step: StepState, place: Place) -> Decide | Questions | None:
+    """What is still to do about the notes of a step whose analysts have all answered."""
+    if step.extended is None:
+        return Decide("extend_appendix") if any(patch.notes for patch in step.patches.values()) else None
+    threshold = run.config.optimizer.skill_aware_consolidate_threshold
+    many = 0 < threshold < len(step.extended.notes)
+    if many and step.extended.added and step.consolidated is None:
+        return Questions((ConsolidateJob(slot=place / "appendix"),))
+    return None
+
+
+def extension(step: StepState, current: SkillTree, run: RunData, guard: LeakGuard) -> AppendixExtended:
+    """The notes of all analysts, in the order of the plan, joined to those that the skill has."""
+    assert step.groups is not None
+    proposed = [Proposed(group.id, note) for group in step.groups for note in step.patches[group.id].notes]
+    optimizer = run.config.optimizer
+    most = optimizer.skill_aware_max_notes
+    notes, reports = extended(appendix_notes(current.text), proposed, most=most, leak=guard.leak)
+    return AppendixExtended(step=step.number, order=optimizer.appendix_order, reports=reports, notes=notes)
+
+
+def notes_for_candidate(step: StepState) -> tuple[str, ...]:
+    """The whole appendix that the step's candidate gets; empty when it keeps the one it has."""
+    return step.notes if step.extended is not None and step.extended.order == "measured" else ()
+
+
+def fate_of_notes(step: StepState) -> str:
+    """What becomes of the notes of a step without a candidate, in a few words; empty when there are none."""
+    if step.extended is None:
+        return ""
+    if not step.extended.added:
+        return "no reminder note is new"
+    return "its reminder notes follow" if step.extended.order == "upstream" else "its reminder notes are dropped"
+
+
+def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:
+    """The skill with these notes in its main file; unchanged when there are none."""
+    return skill.with_text(with_appendix(skill.text, notes)) if notes else skill
+
+
+def written(state: ClassicState, run: RunData) -> AppendixWritten:
+    """The notes of the last step in the current skill, after the verdict."""
+    assert state.current is not None
+    skill = with_notes(state.current.skill, state.algorithm.unwritten)
+    known = state.measured.get(skill.hash)
+    return AppendixWritten(
+        step=state.steps_done,
+        previous=state.current.skill.hash,
+        previous_value=state.current.value,
+        skill=skill,
+        notes=state.algorithm.unwritten,
+        value=known.value if known else None,
+        stale_from=kept_score(state.current, skill, run),
+    )
+
+
+MOST_NOTES = 3  # of one analyst
+
+
+def asks_for_notes(optimizer: OptimizerConfig, kind: PatchSource) -> bool:
+    """Whether the analysts of failures or of successes are asked for reminder notes; those who draft never are."""
+    if not optimizer.use_skill_aware_reflection or not mode_of(optimizer).noted_schemas:
+        return False
+    return kind == "failure" or optimizer.skill_aware_appendix_source == "both"
+
+
+def analyst_prompts(optimizer: OptimizerConfig, kind: PatchSource) -> tuple[str, ...]:
+    """The names of the prompts that an analyst's system message is made of."""
+    mode = mode_of(optimizer).prompts
+    named = (f"analyst_{kind}{mode}",)
+    return (*named, f"skill_aware_{kind}{mode}") if asks_for_notes(optimizer, kind) else named
+
+
+def budget_section(optimizer: OptimizerConfig, kind: PatchSource) -> str:
+    """How much an analyst may propose."""
+    limit = mode_of(optimizer).limit.format(most=optimizer.learning_rate)
+    return f"{limit} Write at most {MOST_NOTES} reminder notes." if asks_for_notes(optimizer, kind) else limit
+
+
+def analyst_schema(optimizer: OptimizerConfig, kind: PatchSource) -> Mapping[str, Json]:
+    """The form of an analyst's reply."""
+    mode = mode_of(optimizer)
+    return mode.noted_schemas[kind] if asks_for_notes(optimizer, kind) else mode.schemas[kind]
+
+
+def consolidate(
+    job: ConsolidateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[ConsolidationReply]:
+    """The shorter list, or the old one and why."""
+    step = state.algorithm.step
+    assert step is not None
+    assert step.extended is not None
+    before = step.extended.notes
+    lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
+    request = question(
+        run,
+        slot=job.slot,
+        stage="appendix",
+        prompt="consolidate_notes",
+        sections=(f"## Reminder notes ({len(before)})\n" + "\n".join(lines),),
+        schema=CONSOLIDATION_SCHEMA,
+    )
+    read = partial(read_consolidation, before=before)
+
+    def answered(consulted: Consulted[ConsolidationReply]) -> AppendixConsolidated:
+        reply = consulted.value
+        if reply is None:
+            return AppendixConsolidated(
+                step=step.number,
+                result="failed" if consulted.failed else "unusable",
+                before=before,
+                notes=before,
+                note=consulted.why,
+                calls=consulted.calls,
+            )
+        return AppendixConsolidated(
+            step=step.number,
+            result="consolidated",
+            before=before,
+            notes=reply.notes,
+            reasoning=reply.reasoning,
+            calls=consulted.calls,
+        )
+
+    return Asking(request=request, read=read, event=answered)

@@ -1,0 +1,237 @@
+"""
+What is decided at an epoch's end: the items compared, the pairs that turned, the fate of guidance, and that it is over.
+
+An epoch's first and last skill are tried on the same tasks. Pure functions of the state.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import evolve as replace
+from attrs import frozen
+
+from skillopt_es.algorithms.classic.evaluations import guidance_contest, judged_guidance
+from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
+from skillopt_es.algorithms.classic.taint import untrusted_guidance
+from skillopt_es.engine.algorithms import Judging
+from skillopt_es.engine.work import RunData, comparison_candidates, comparison_sample
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    ComparisonDrawn,
+    ComparisonExtended,
+    EpochCompleted,
+    Event,
+    MetaSkillWritten,
+    RolloutCompleted,
+    SlowUpdateApplied,
+)
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import GateVerdict, Measured, Pair, SkillTree
+from skillopt_es.gate.verdicts import kept_score, too_large
+from skillopt_es.skill.regions import with_slow_placeholder
+
+
+@frozen
+class Compared:
+    """One item's two rollouts."""
+
+    pair: Pair
+    previous: RolloutCompleted
+    current: RolloutCompleted
+
+
+_KEPT = {
+    "mixed": ("regressed", "persistent_fail", "improved", "stable_success"),
+    "changed": ("regressed", "improved"),
+    "unchanged": ("persistent_fail", "stable_success"),
+}
+
+
+def selected_pairs(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
+    """The compared items that the pair policy keeps, at most as many as were asked for."""
+    optimizer = run.config.optimizer
+    kept = _KEPT[optimizer.longitudinal_pair_policy]
+    return tuple(row for row in compare(state, run) if row.pair.category in kept)[: optimizer.slow_update_samples]
+
+
+def compare(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
+    """The drawn items that were measured under both skills, in drawn order."""
+    assert state.algorithm.epoch is not None
+    assert state.algorithm.epoch.comparison is not None
+    place = Place.of_epoch(state.algorithm.epoch.number).slow
+    current = state.rollouts[place.current]
+    # Where both are one text, it was tried once.
+    previous = state.rollouts.get(place.previous, current)
+    found = []
+    for item in state.algorithm.epoch.comparison.items:
+        before, now = previous[item], current[item]
+        if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
+            pair = _pair(item, before=run.passes(before.outcome), now=run.passes(now.outcome))
+            found.append(Compared(pair, before, now))
+    return tuple(found)
+
+
+def _pair(item: str, *, before: bool, now: bool) -> Pair:
+    if before:
+        return Pair(item, "stable_success" if now else "regressed")
+    return Pair(item, "improved" if now else "persistent_fail")
+
+
+def place_slow_block(state: ClassicState, run: RunData) -> Event:
+    """The first epoch's end: an empty place for guidance in the skill."""
+    assert state.current is not None
+    skill = state.current.skill
+    placed = skill.with_text(with_slow_placeholder(skill.text))
+    return SlowUpdateApplied(
+        epoch=1,
+        skill=placed,
+        verdict=_ungated("placeholder", state, run, placed),
+        candidate=placed.hash,
+    )
+
+
+def _ungated(
+    action: Literal["placeholder", "force_accept"], state: ClassicState, run: RunData, placed: SkillTree
+) -> GateVerdict:
+    """A text that is taken unmeasured, with the score that it had before or goes on with."""
+    assert state.current is not None
+    known = state.measured.get(placed.hash)
+    return GateVerdict(
+        action=action,
+        candidate_score=known.score if known else None,
+        candidate_value=run.gate_value(known.score, placed) if known else None,
+        stale_from=kept_score(state.current, placed, run),
+    )
+
+
+def skip_first_meta_skill(state: ClassicState, run: RunData) -> Event:
+    """The first epoch writes no meta skill."""
+    return MetaSkillWritten(epoch=1, result="first_epoch")
+
+
+def draw_comparison(state: ClassicState, run: RunData) -> Event:
+    """The tasks on which an epoch's first and last skill are compared."""
+    assert state.algorithm.epoch is not None
+    assert state.current is not None
+    items = comparison_sample(
+        run.started.splits.train,
+        epoch=state.algorithm.epoch.number,
+        seed=run.config.train.seed,
+        count=run.config.optimizer.slow_update_samples,
+    )
+    return ComparisonDrawn(
+        epoch=state.algorithm.epoch.number,
+        items=items,
+        previous=state.algorithm.epoch.first_skill.hash,
+        current=state.current.skill.hash,
+    )
+
+
+def extend_comparison(state: ClassicState, run: RunData) -> Event:
+    """More tasks for the comparison."""
+    assert state.algorithm.epoch is not None
+    return ComparisonExtended(epoch=state.algorithm.epoch.number, items=more_to_compare(state, run))
+
+
+def more_to_compare(state: ClassicState, run: RunData) -> tuple[str, ...]:
+    """The next tasks to compare, when the policy wants turned ones and there are too few; none when that is all."""
+    assert state.algorithm.epoch is not None
+    assert state.algorithm.epoch.comparison is not None
+    optimizer = run.config.optimizer
+    drawn = state.algorithm.epoch.comparison
+    one_text = drawn.previous == drawn.current and not optimizer.compare_equal_skills
+    if optimizer.longitudinal_pair_policy != "changed" or one_text:
+        return ()
+    missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
+    candidates = comparison_candidates(
+        run.started.splits.train, epoch=state.algorithm.epoch.number, seed=run.config.train.seed, compared=drawn.items
+    )
+    return candidates[: max(0, missing)]
+
+
+def apply_slow_update(state: ClassicState, run: RunData) -> Event:
+    """What becomes of an epoch's guidance: forced, gated, unchanged or postponed."""
+    assert state.algorithm.epoch is not None
+    assert state.algorithm.epoch.proposed is not None
+    assert state.current is not None
+    proposed, current = state.algorithm.epoch.proposed, state.current.skill
+    candidate = proposed.candidate
+    if candidate is None:
+        return SlowUpdateApplied(epoch=proposed.epoch, skill=current, verdict=GateVerdict(action="postponed"))
+    if candidate.hash == current.hash:
+        unchanged = GateVerdict(action="unchanged")
+        return SlowUpdateApplied(epoch=proposed.epoch, skill=current, verdict=unchanged, guidance=proposed.guidance)
+    verdict = _guidance_verdict(state, run, candidate)
+    return SlowUpdateApplied(
+        epoch=proposed.epoch,
+        skill=candidate if verdict.taken else current,
+        verdict=verdict,
+        guidance=proposed.guidance,
+        candidate=candidate.hash,
+    )
+
+
+def _guidance_verdict(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
+    if not run.config.optimizer.slow_update_gate_with_selection:
+        return _ungated("force_accept", state, run, candidate)
+    if too_large(run, candidate):
+        return GateVerdict(action="reject", reason="too_large")
+    if untrusted_guidance(state, run):
+        return GateVerdict(action="reject", reason="untrusted_only")
+    return judged_guidance(state, run, candidate)
+
+
+def apply_late_slow_update(state: ClassicState, run: RunData) -> Event:
+    """The same for an epoch that is over."""
+    return apply_slow_update(at_owed_epoch(state), run)
+
+
+def complete_epoch(state: ClassicState, run: RunData) -> Event:
+    """The epoch is over."""
+    assert state.algorithm.epoch is not None
+    return EpochCompleted(epoch=state.algorithm.epoch.number)
+
+
+def judging(state: ClassicState, event: Event) -> Judging | None:
+    """What the gate decided about guidance, in the state before it; a finished epoch's is judged as its own was."""
+    if not isinstance(event, SlowUpdateApplied) or not event.verdict.by_gate:
+        return None
+    owed = state.algorithm.owed
+    late = owed is not None and event.epoch == owed.epoch.number
+    then = at_owed_epoch(state) if late else state
+    assert then.algorithm.epoch is not None
+    assert then.algorithm.epoch.proposed is not None
+    candidate = then.algorithm.epoch.proposed.candidate
+    assert candidate is not None
+    return Judging(
+        number=event.epoch,
+        contest=guidance_contest(then, candidate),
+        refused=lambda run: bool(too_large(run, candidate)) or untrusted_guidance(then, run),
+        decide=lambda run: apply_slow_update(then, run),
+    )
+
+
+def elsewhere(state: ClassicState, event: Event, same: bool) -> Event:
+    """
+    What nobody judged, in another history: guidance that met no gate, and notes that came after a verdict.
+
+    Where its current text is not the `same`, that text stays as it is; what was to be put in counts as settled.
+    """
+    assert state.current is not None
+    match event:
+        case SlowUpdateApplied(verdict=verdict) if not same:
+            settled = replace(verdict, action="unchanged", stale_from="")
+            return replace(event, skill=state.current.skill, verdict=settled)
+        case SlowUpdateApplied(verdict=verdict):
+            known = state.measured.get(event.candidate)
+            value = None if known is None or verdict.candidate_value is None else known.value
+            return replace(event, verdict=replace(verdict, candidate_value=value))
+        case AppendixWritten() if not same:
+            return replace(event, skill=state.current.skill)
+        case AppendixWritten():
+            known = state.measured.get(event.skill.hash)
+            value = None if known is None or event.value is None else known.value
+            return replace(event, value=value, previous_value=state.current.value)
+        case _:
+            return event

@@ -1,0 +1,91 @@
+"""
+The evaluations that only classic training makes, and what it has the gate compare: of its steps, and at an epoch's end.
+
+Pure functions of the state.
+"""
+
+from __future__ import annotations
+
+from skillopt_es.algorithms.classic.state import ClassicState, EpochState, StepState, step_after
+from skillopt_es.engine.work import Contest, Evaluation, Rollouts, RunData, Unit, Work, comparison_seed, missing
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import GateVerdict, SkillTree
+from skillopt_es.gate.verdicts import weighed
+from skillopt_es.projections.state import Standing
+
+
+def train_evaluations(place: Place, step: StepState, current: Standing) -> list[Evaluation]:
+    """The training rollouts of a step, one evaluation a batch."""
+    return [
+        Evaluation(
+            place=place.in_batch(index),
+            purpose="train",
+            split="train",
+            items=batch.items,
+            skill=current.skill,
+            seed=batch.seed,
+        )
+        for index, batch in enumerate(step.batches)
+        if batch.items  # all of a batch may have been retracted
+    ]
+
+
+def comparison_evaluations(state: ClassicState, run: RunData, epoch: EpochState) -> list[Evaluation]:
+    """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
+    assert epoch.comparison is not None
+    assert state.current is not None
+    place = Place.of_epoch(epoch.number).slow
+    seed = comparison_seed(run.config.train.seed, epoch.number)
+    current = Evaluation(
+        place=place.current,
+        purpose="slow_current",
+        split="train",
+        items=epoch.comparison.items,
+        skill=state.current.skill,
+        seed=seed,
+    )
+    if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
+        return [current]
+    previous = Evaluation(
+        place=place.previous,
+        purpose="slow_previous",
+        split="train",
+        items=epoch.comparison.items,
+        skill=epoch.first_skill,
+        seed=seed,
+    )
+    return [previous, current]
+
+
+def units_ahead(work: Work, state: ClassicState) -> tuple[Unit, ...]:
+    """What the next step will try if the candidate that is being judged is rejected; nothing at any other time."""
+    epoch, step = state.algorithm.epoch, state.algorithm.step
+    if not isinstance(work, Rollouts) or step is None or state.built is None:
+        return ()
+    assert epoch is not None
+    assert state.current is not None
+    following = step_after(state, epoch, step.number + 1)
+    if following is None:
+        return ()
+    evaluations = train_evaluations(Place.of_step(epoch.number, following.number), following, state.current)
+    return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+
+
+def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
+    """The open epoch's guidance against the current skill."""
+    assert state.algorithm.epoch is not None
+    assert state.current is not None
+    place = Place.of_epoch(state.algorithm.epoch.number).slow
+    return Contest(
+        candidate=candidate,
+        standing=state.current,
+        candidate_place=place.gate,
+        current_place=place.standing,
+    )
+
+
+def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
+    """The verdict over the open epoch's guidance, where it has to pass the gate."""
+    assert state.best is not None
+    contest = guidance_contest(state, candidate)
+    return weighed(state, run, contest, contest.against(state.best), use_gate=True)

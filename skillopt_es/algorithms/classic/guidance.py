@@ -1,0 +1,161 @@
+"""What the optimizer writes at an epoch's end, from one comparison: guidance for the agent, and its own meta skill."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from skillopt_es.algorithms.classic.epoch_end import Compared, selected_pairs
+from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
+from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
+from skillopt_es.algorithms.optimizer import guard, question, skill_section
+from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
+from skillopt_es.engine.work import RunData
+from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
+from skillopt_es.events.places import Place
+from skillopt_es.replies.answers import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, EpochText, read_epoch_text
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.skill.leaks import LeakGuard
+from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
+
+_ORDER = ("regressed", "persistent_fail", "improved", "stable_success")
+_TITLES = {
+    "regressed": "Got worse (passed before, fails now)",
+    "persistent_fail": "Fails under both skills",
+    "improved": "Got better (failed before, passes now)",
+    "stable_success": "Passes under both skills",
+}
+
+
+def propose_slow_update(
+    job: SlowUpdateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[EpochText]:
+    """The guidance and the skill it would make, or why there is none."""
+    state = state if job.after is None else at_owed_epoch(state)
+    assert state.current is not None
+    skill = state.current.skill
+    compared = selected_pairs(state, run)
+    request = question(
+        run,
+        slot=(Place.of_epoch(job.epoch).slow / "advice").after_step(job.after),
+        stage="slow_update",
+        prompt="slow_update",
+        sections=(
+            *_skills(state),
+            "## Guidance in force\n" + (slow_guidance(skill.text) or "(none yet)"),
+            _comparison_section(compared, state, run, evidence),
+        ),
+        schema=SLOW_UPDATE_SCHEMA,
+    )
+    tried = [row for pair in compared for row in (pair.previous, pair.current)]
+    read = partial(_read_guidance, guard=guard(tried, skill, run, evidence))
+
+    def answered(consulted: Consulted[EpochText]) -> SlowUpdateProposed:
+        pairs = tuple(row.pair for row in compared)
+        reply = consulted.value
+        guidance = "" if reply is None else clean_of_markers(reply.content)
+        if reply is None or not guidance:
+            return SlowUpdateProposed(
+                epoch=job.epoch,
+                result="failed" if consulted.failed else "unusable",
+                pairs=pairs,
+                note=consulted.why or "the guidance is empty",
+                calls=consulted.calls,
+            )
+        return SlowUpdateProposed(
+            epoch=job.epoch,
+            result="guidance",
+            pairs=pairs,
+            guidance=guidance,
+            candidate=skill.with_text(with_slow_guidance(skill.text, guidance)),
+            reasoning=reply.reasoning,
+            calls=consulted.calls,
+        )
+
+    return Asking(request=request, read=read, event=answered)
+
+
+def _read_guidance(text: str, *, guard: LeakGuard) -> EpochText | Unusable:
+    """Guidance that says something and copies no item."""
+    found = read_epoch_text(text, key="slow_update_content")
+    leak = "" if isinstance(found, Unusable) else guard.leak(found.content)
+    return Unusable(f"refused_leak: it copies {leak}; say it so that it holds for other items, too") if leak else found
+
+
+def write_meta_skill(
+    job: MetaSkillJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[EpochText]:
+    """The optimizer's meta skill for the next epoch, or why there is none."""
+    state = state if job.after is None else at_owed_epoch(state)
+    assert state.algorithm.epoch is not None
+    assert state.algorithm.epoch.last_skill is not None
+    skills = (
+        skill_section(state.algorithm.epoch.first_skill, "Skill at the end of the previous epoch"),
+        skill_section(state.algorithm.epoch.last_skill, "Skill now"),
+    )
+    request = question(
+        run,
+        slot=(Place.of_epoch(job.epoch) / "meta").after_step(job.after),
+        stage="meta_skill",
+        prompt="meta_skill",
+        sections=(
+            *(skills if job.after is None else _skills(state)),
+            "## Your previous notes\n" + (state.algorithm.epoch.meta_skill or "(none yet)"),
+            _comparison_section(selected_pairs(state, run), state, run, evidence),
+        ),
+        schema=META_SKILL_SCHEMA,
+    )
+    read = partial(read_epoch_text, key="meta_skill_content")
+
+    def answered(consulted: Consulted[EpochText]) -> MetaSkillWritten:
+        reply = consulted.value
+        if reply is None:
+            return MetaSkillWritten(
+                epoch=job.epoch,
+                result="failed" if consulted.failed else "unusable",
+                note=consulted.why,
+                calls=consulted.calls,
+            )
+        return MetaSkillWritten(
+            epoch=job.epoch, result="written", content=reply.content, reasoning=reply.reasoning, calls=consulted.calls
+        )
+
+    return Asking(request=request, read=read, event=answered)
+
+
+def _skills(state: ClassicState) -> tuple[str, ...]:
+    """The two skills that were compared, and the one of now where steps have changed it since."""
+    assert state.algorithm.epoch is not None
+    assert state.algorithm.epoch.last_skill is not None
+    assert state.current is not None
+    previous = skill_section(state.algorithm.epoch.first_skill, "Skill at the end of the previous epoch")
+    now = skill_section(state.current.skill, "Skill now")
+    if state.algorithm.epoch.last_skill.hash == state.current.skill.hash:
+        return previous, now
+    return previous, skill_section(state.algorithm.epoch.last_skill, "Skill that was compared with it"), now
+
+
+def _comparison_section(
+    compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> str:
+    assert state.algorithm.epoch is not None
+    assert state.algorithm.epoch.last_skill is not None
+    counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}
+    lines = [
+        f"## The same {len(compared)} tasks under both skills",
+        ", ".join(f"{category} {count}" for category, count in counts.items()),
+    ]
+    most = run.config.gradient.max_trajectory_chars // 2
+    before, now = state.algorithm.epoch.first_skill.text, state.algorithm.epoch.last_skill.text
+    for category in _ORDER:
+        lines.append(f"\n### {_TITLES[category]}")
+        rows = [row for row in compared if row.pair.category == category]
+        if not rows:
+            lines.append("(none)")
+        for row in rows:
+            said = f"answered: {row.previous.prediction!r}\nnow: {row.current.prediction!r}"
+            lines.append(fenced("result", f"item: {row.pair.item}\n{said}"))
+            if category != "stable_success":
+                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before, run=run))
+                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now, run=run))
+    return "\n".join(lines)

@@ -1,0 +1,405 @@
+"""
+What comes next: a pure function of the state. The same state always has the same next task.
+
+A task names only what is still missing, so a run that stopped anywhere goes on exactly there. Here are the whole run,
+an open step (rollouts, analysts, merges, a choice, a candidate, its verdict), the end of an epoch (the comparison,
+guidance, a meta skill, and what earlier epochs are still owed), and the rules that stop a training early.
+
+A stop rule is looked at between two steps, also before the first. What a stop ends is the search: the end of the open
+epoch (its guidance and meta skill) is not done any more, for nothing would be trained with it; the final evaluation is.
+"""
+
+from __future__ import annotations
+
+from skillopt_es.algorithms.classic.appendix import notes_for_candidate, notes_work
+from skillopt_es.algorithms.classic.epoch_end import more_to_compare
+from skillopt_es.algorithms.classic.evaluations import comparison_evaluations, guidance_contest, train_evaluations
+from skillopt_es.algorithms.classic.jobs import (
+    AnalyseJob,
+    Job,
+    LearningRateJob,
+    MergeJob,
+    MetaSkillJob,
+    RankJob,
+    RewriteJob,
+    SlowUpdateJob,
+)
+from skillopt_es.algorithms.classic.state import (
+    ClassicState,
+    EpochState,
+    StepState,
+    at_owed_epoch,
+    is_train,
+    unanswered,
+    under_way,
+)
+from skillopt_es.algorithms.classic.taint import untrusted_guidance, untrusted_parts
+from skillopt_es.engine.work import (
+    AddUp,
+    Decide,
+    Questions,
+    RunData,
+    Work,
+    fresh_evaluation,
+    measure,
+    selection,
+    unmeasured,
+)
+from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
+from skillopt_es.events.places import BASELINE, Place
+from skillopt_es.events.values import PatchSource
+from skillopt_es.gate.certifying import beside, is_due
+from skillopt_es.gate.verdicts import (
+    candidate_contest,
+    counts_as_measured,
+    draw_work,
+    final_work,
+    too_large,
+    usual_stop,
+)
+from skillopt_es.projections.state import proposals_in
+from skillopt_es.skill.schedule import edit_budget
+
+
+def next_work(state: ClassicState, run: RunData) -> Work | None:
+    """The next thing to do, or None when the run is complete."""
+    if state.completed is not None:
+        return None
+    initial = run.started.skill
+    if initial.hash not in state.measured:
+        return measure(state, [selection(run, BASELINE, initial)])
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
+    if state.stopped is not None:
+        return final_work(state, run)
+    if should_stop(state, run):
+        return Decide("stop_training")
+    return late_end_work(state, run) or _due_work(state, run)
+
+
+def _due_work(state: ClassicState, run: RunData) -> Work:
+    """What the epoch or the run needs next."""
+    if state.algorithm.epoch is not None and state.algorithm.epochs_done < state.algorithm.epoch.number:
+        return _epoch_work(state, run, state.algorithm.epoch)
+    if state.algorithm.epochs_done < run.config.train.num_epochs:
+        return Decide("plan_epoch")
+    return final_work(state, run)
+
+
+def _epoch_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work:
+    if state.algorithm.unwritten:
+        return Decide("write_appendix")
+    step = state.algorithm.step
+    return epoch_end_work(state, run, epoch) if step is None else step_work(state, run, epoch, step)
+
+
+def step_work(state: ClassicState, run: RunData, epoch: EpochState, step: StepState) -> Work:
+    """The next thing that the open step needs."""
+    place = Place.of_step(epoch.number, step.number)
+    if step.groups is None:
+        return _batch_work(state, run, step, place)
+    waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
+    if waiting:
+        return Questions(waiting)
+    if state.built is None and (step.ranked is None or step.ranked.failed):
+        return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
+    if state.built is None:
+        return _candidate_work(run, step, place)
+    return _gate_work(state, run, step, place)
+
+
+def _batch_work(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
+    """A step's rollouts, and what comes after them."""
+    assert state.current is not None
+    batches = train_evaluations(place, step, state.current)
+    rollouts = measure(state, [*batches, *beside(state, run, place, batches)])
+    if rollouts is not None:
+        return rollouts
+    if is_due(state, place):
+        return Decide("wager")
+    return Decide("skip:no_edit_chosen" if _nothing_allowed(state, run, step) else "plan_minibatches")
+
+
+def _candidate_work(run: RunData, step: StepState, place: Place) -> Work:
+    chosen = step.ranked.chosen if step.ranked is not None else ()
+    rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
+    if chosen and rewrites and step.rewritten is None:
+        return Questions((RewriteJob(slot=place / "rewrite", chosen=chosen),))
+    if unanswered(step):
+        return Decide("pause_for_optimizer")
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    if not chosen and run.config.evaluation.skip_unchanged:
+        return Decide("skip:no_edit_chosen")
+    failed = step.rewritten is not None and step.rewritten.result != "written"
+    return Decide("skip:no_rewrite" if failed else "build_candidate")
+
+
+def _collected(run: RunData, step: StepState, place: Place) -> Work | None:
+    """What the patches of a step lead to besides their edits; None when it is time for the edits."""
+    patches = [*step.patches.values()]
+    nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
+    # First of all: that nobody could be reached must not look as if there were nothing to fix.
+    if nobody or unanswered(step):
+        return Decide("pause_for_optimizer")
+    about_notes = notes_work(run, step, place)
+    if about_notes is not None or any(map(proposals_in, patches)):
+        return about_notes
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    # An answer that could not be read is no proof that there is nothing to fix.
+    broken = any(patch.result in ("unusable", "failed") for patch in patches)
+    if broken:
+        return Decide("skip:no_usable_patch")
+    return Decide("skip:nothing_proposed" if patches else "skip:nothing_to_fix")
+
+
+def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
+    """Which of the pool to apply: a question where there are more than the step may apply."""
+    merges, _ = merge_plan(step, place, run.config.gradient.merge_batch_size)
+    if merges:
+        return Questions(merges)
+    pool, optimizer = pool_of(run, step, place), run.config.optimizer
+    drafts = optimizer.skill_update_mode == "full_rewrite_minibatch"
+    if not drafts and optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
+        return Questions((LearningRateJob(slot=place / "learning-rate", pool=pool),))
+    budget = budget_of(state, run, step, len(pool))
+    # Where all are taken, or none, there is nothing to ask.
+    if drafts or len(pool) <= budget or budget == 0:
+        return Decide("choose_first")
+    return Questions((RankJob(slot=place / "rank", pool=pool, budget=budget),))
+
+
+def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
+    """What a step may choose from once its merges are made, by id."""
+    # Derived anew, not kept: the plan is a function of the recorded patches and merges.
+    _, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
+    return tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
+
+
+def _nothing_allowed(state: ClassicState, run: RunData, step: StepState) -> bool:
+    """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
+    optimizer = run.config.optimizer
+    # Reminder notes are no edits; without an exact budget, 0 takes one edit.
+    if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
+        return False
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
+        return False
+    by_schedule = optimizer.lr_control_mode == "fixed" and budget_of(state, run, step, 0) == 0
+    return optimizer.learning_rate == 0 or by_schedule
+
+
+def budget_of(state: ClassicState, run: RunData, step: StepState, available: int) -> int:
+    """How many edits a step may apply: as decided, without a cap, or by the schedule."""
+    optimizer = run.config.optimizer
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":
+        return 1  # drafts exclude each other; there is no learning rate over them
+    if step.learning_rate is not None:
+        return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
+    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
+        return available
+    return edit_budget(
+        optimizer.lr_scheduler,
+        highest=optimizer.learning_rate,
+        lowest=optimizer.min_learning_rate,
+        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
+        total_steps=run.started.total_steps,
+    )
+
+
+def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Job, ...], str]:
+    """The merges that can be made now; when none are left, the patch or merge that holds the pool ("" for none)."""
+    jobs: list[Job] = []
+    tops: list[str] = []
+    for kind in ("failure", "success"):
+        waiting, top = _group_plan(step, kind, place, batch_size)
+        jobs += waiting
+        if top and proposals_in(_node(step, top)):
+            tops.append(top)
+    # Failures and successes are merged apart, and only then together: each group has a prompt of its own.
+    if jobs or len(tops) < 2:
+        return tuple(jobs), tops[0] if tops else ""
+    final = place.last_merge
+    if final in step.merges:
+        return (), final
+    return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
+
+
+def _group_plan(step: StepState, kind: PatchSource, place: Place, batch_size: int) -> tuple[list[Job], str]:
+    """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
+    assert step.groups is not None
+    nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
+    level = 0
+    while len(nodes) > 1:
+        level += 1
+        waiting: list[Job] = []
+        merged: list[str] = []
+        for position in range(0, len(nodes), batch_size):
+            inputs = tuple(nodes[position : position + batch_size])
+            # What is left over goes up to the next level as it is.
+            if len(inputs) == 1:
+                merged.append(inputs[0])
+                continue
+            name = place.merge(kind, level, position // batch_size)
+            merged.append(name)
+            if name not in step.merges:
+                waiting.append(MergeJob(merge=name, group=kind, level=level, inputs=inputs))
+        if waiting:
+            return waiting, ""
+        nodes = merged
+    return [], nodes[0] if nodes else ""
+
+
+def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
+    return step.merges[name] if name in step.merges else step.patches[name]
+
+
+def _gate_work(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
+    assert state.built is not None
+    assert state.current is not None
+    candidate = state.built.candidate
+    if candidate.hash == state.built.parent and run.config.evaluation.skip_unchanged:
+        return Decide("skip:unchanged")
+    if counts_as_measured(state, run, state.current, candidate):
+        return Decide("gate_candidate")
+    if run.config.evaluation.use_gate and too_large(run, candidate):
+        return Decide("skip:too_large")
+    if run.config.evaluation.use_gate and untrusted_parts(state, run):
+        return Decide("skip:untrusted_only")
+    if run.config.evaluation.use_gate and not state.current.stale_from:
+        drawing = draw_work(state, run, candidate_contest(state))
+    else:
+        drawing = measure(state, unmeasured(state, run, [(place.gate, candidate)]))
+    return drawing or Decide("gate_candidate")
+
+
+def epoch_end_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work:
+    """The next thing that the end of an epoch needs."""
+    optimizer = run.config.optimizer
+    slow = optimizer.use_slow_update and epoch.applied is None
+    meta = optimizer.use_meta_skill and epoch.meta is None
+    # Nothing stands before the first epoch that it could be compared with.
+    if epoch.number == 1:
+        if slow:
+            return Decide("place_slow_block")
+        return Decide("skip_first_meta_skill") if meta else Decide("complete_epoch")
+    if not (slow or meta):
+        return Decide("complete_epoch")
+    return _end_texts_work(state, run, epoch, slow=slow, meta=meta)
+
+
+def _end_texts_work(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Work:
+    if epoch.comparison is None:
+        return Decide("draw_comparison")
+    if epoch.proposed is None and epoch.meta is None:
+        compared = _compare_work(state, run, epoch)
+        if compared is not None:
+            return compared
+    jobs: list[Job] = []
+    if slow and epoch.proposed is None:
+        jobs.append(SlowUpdateJob(epoch.number))
+    if meta and not (slow and run.config.optimizer.notes_after_guidance):
+        jobs.append(MetaSkillJob(epoch.number))
+    if jobs:
+        return Questions(tuple(jobs))
+    return _slow_gate_work(state, run, epoch) or Decide("apply_slow_update")
+
+
+def late_end_work(state: ClassicState, run: RunData) -> Work | None:
+    """
+    What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
+
+    The next epoch's own texts take its place. After the last epoch there is one more try.
+    """
+    owed = state.algorithm.owed
+    if owed is None or state.algorithm.unwritten or not run.config.optimizer.ask_again:
+        return None
+    if owed.epoch.proposed is not None:
+        gate = _slow_gate_work(at_owed_epoch(state), run, owed.epoch)
+        return gate or Decide("apply_late_slow_update")
+    here = state.steps_done
+    over = state.algorithm.epochs_done == run.config.train.num_epochs
+    # Not where it has just been asked in vain, and not in the middle of a step.
+    if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
+        return None
+    jobs: list[Job] = []
+    if owed.slow and owed.slow_asked != here:
+        jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
+    if owed.meta_skill and owed.meta_skill_asked != here:
+        jobs.append(MetaSkillJob(owed.epoch.number, after=here))
+    return Questions(tuple(jobs)) if jobs else None
+
+
+def _step_has_begun(state: ClassicState) -> bool:
+    """Whether anything of the open step has happened."""
+    step = state.algorithm.step
+    if step is None:
+        return False
+    return step.groups is not None or any(is_train(place, step.number) for place in state.rollouts)
+
+
+def _compare_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work | None:
+    """The comparison's rollouts, then more items if the policy wants them, then the sums."""
+    work = measure(state, comparison_evaluations(state, run, epoch))
+    # All of it is run and nothing summed up yet: the last moment at which items can be added.
+    if isinstance(work, AddUp) and more_to_compare(state, run):
+        return Decide("extend_comparison")
+    return work
+
+
+def _slow_gate_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work | None:
+    """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
+    assert epoch.proposed is not None
+    assert state.current is not None
+    candidate = epoch.proposed.candidate
+    unchanged = candidate is None or candidate.hash == state.current.skill.hash
+    if candidate is None or unchanged or not run.config.optimizer.slow_update_gate_with_selection:
+        return None
+    if too_large(run, candidate) or untrusted_guidance(state, run):
+        return None
+    if state.current.stale_from:
+        return measure(state, unmeasured(state, run, [(Place.of_epoch(epoch.number).slow.gate, candidate)]))
+    return draw_work(state, run, guidance_contest(state, candidate))
+
+
+# --- stop rules ------------------------------------------------------------------------------------------------------
+
+
+def should_stop(state: ClassicState, run: RunData) -> bool:
+    """Whether a rule ends the training here."""
+    train = run.config.train
+    rules = train.patience is not None or train.target_score is not None or train.no_progress
+    if not (rules or state.steering.stop):
+        return False
+    over = state.stopped is not None or state.algorithm.epochs_done == train.num_epochs
+    # A step that has begun, and notes that follow its verdict, come to their end first.
+    if over or state.algorithm.unwritten or under_way(state):
+        return False
+    return _stop(state, run) is not None
+
+
+def stop_training(state: ClassicState, run: RunData) -> Event:
+    """The end, by the first rule that holds."""
+    stopped = _stop(state, run)
+    assert stopped is not None
+    return stopped
+
+
+def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
+    assert state.best is not None
+    train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
+    if (usual := usual_stop(state, run)) is not None:
+        return usual
+    if train.no_progress and _epoch_changed_nothing(state):
+        return TrainingStopped(step=step, reason="no_progress", best_value=value, since=since)
+    return None
+
+
+def _epoch_changed_nothing(state: ClassicState) -> bool:
+    """Whether all steps of the open epoch are done and its first skill is still the current one."""
+    epoch = state.algorithm.epoch
+    if epoch is None or state.algorithm.step is not None or state.algorithm.epochs_done == epoch.number:
+        return False
+    assert state.current is not None
+    return epoch.first_skill.hash == state.current.skill.hash

@@ -1,0 +1,314 @@
+"""The search as an algorithm: small batches, edits that say what they fix, a screen before a liberal gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import ceil
+from typing import get_args
+
+from attrs import evolve
+
+from skillopt_es.algorithms.optimizer import guard
+from skillopt_es.algorithms.search import folding
+from skillopt_es.algorithms.search.asking import SearchJob, ask_for_edits
+from skillopt_es.algorithms.search.budget import spare_results
+from skillopt_es.algorithms.search.credit import Screened
+from skillopt_es.algorithms.search.estimate import kind_of, plan_of
+from skillopt_es.algorithms.search.examples import examples_due, examples_group, form, show_examples
+from skillopt_es.algorithms.search.groups import groups_to_ask
+from skillopt_es.algorithms.search.planner import drawn_batch, next_work, nobody_vouches_for, stop, untrusted_parts
+from skillopt_es.algorithms.search.pruning import prune, pruning_due, pruning_groups
+from skillopt_es.algorithms.search.results import screened
+from skillopt_es.algorithms.search.sample import judged_by, other_items
+from skillopt_es.algorithms.search.state import Search, SearchState, is_recalled, kept_edits, open_step
+from skillopt_es.algorithms.search.together import tries_to_plan
+from skillopt_es.config import TrainConfig
+from skillopt_es.counting import counted
+from skillopt_es.engine.algorithms import Algorithm, Answered, AtGate, Decision, Words
+from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.work import RunData, Unit
+from skillopt_es.events import catalog as events
+from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
+from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
+from skillopt_es.projections.fates import earned
+from skillopt_es.skill.edits import apply_edits
+
+
+def _stop(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    stopped = stop(state, run)
+    assert stopped is not None
+    return stopped
+
+
+def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    number = state.steps_done + 1
+    seed = run.config.train.seed + number * 1000
+    return events.EpochPlanned(epoch=number, batches=(Batch(seed=seed, items=drawn_batch(state, run, seed)),))
+
+
+def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    step, groups = open_step(state), groups_to_ask(state, run)
+    shown = examples_group(state, run, evidence) if examples_due(state, run) else ()
+    idle = pruning_groups(state, run, evidence) if pruning_due(state, run) else ()
+    return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown, *idle))
+
+
+def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """Saved edits, proposed once more without a question: their names say of which step they are now."""
+    step = open_step(state)
+    group = next(each for each in step.asked if is_recalled(each) and each.id not in step.patches)
+    saved = [each for each in step.recalled if each.place == group.place]
+    return events.PatchProposed(
+        patch=group.id,
+        step=step.number,
+        kind="failure",
+        items=group.items,
+        result="edits",
+        edits=tuple(
+            evolve(each.edit, id=f"{group.id}#{number}", origins=(group.id,)) for number, each in enumerate(saved, 1)
+        ),
+        reasoning="refused together with others, and tried again without them",
+    )
+
+
+def _plan_tries(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=open_step(state).number, tries=tries_to_plan(state, run))
+
+
+def _build_alone(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """The next change, on what earlier rounds have kept."""
+    step = open_step(state)
+    index = len(step.alone)
+    kept = [at for at, found in screened(state, run, earlier=step.round_of(index)).items() if found.won]
+    return _built(state, run, evidence, step.in_order([*kept, index]))
+
+
+def _build_kept(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return _built(state, run, evidence, kept_edits(open_step(state)))
+
+
+def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
+    """The current skill with these edits; what copies a tried item is left out."""
+    assert state.current is not None
+    step, current = open_step(state), state.current.skill
+    rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
+    quoted = bool(form(run))  # whole items may stand in the skill, then
+    watch = guard(rows, current, run, evidence, quoted=quoted)
+    leaks = {edit.id: leak for edit in edits if edit.source != "examples" and (leak := watch.leak(edit.content))}
+    close_gaps = run.config.optimizer.close_gaps
+    others = [each for each in edits if each.id not in leaks]
+    candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=state.steering.pins)
+    reports = {each.edit: each for each in applied}
+    reports |= {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
+    return events.CandidateBuilt(
+        step=step.number,
+        parent=current.hash,
+        candidate=candidate,
+        reports=tuple(reports[edit.id] for edit in edits),
+        gaps_closed=close_gaps,
+    )
+
+
+def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """The edits that have alone made more tasks better than worse, and not by luck."""
+    step = open_step(state)
+    found = screened(state, run)
+    won = {edit.id for index, each in found.items() if each.won for edit in step.changes[index]}
+    if run.config.evaluation.no_untrusted_only:  # it would take the others with it
+        won -= nobody_vouches_for(state)
+    pool = tuple(edit.id for edit in step.edits)
+    given = {index: _credit(step.changes[index][-1].id, each) for index, each in found.items()}
+    return events.EditsRanked(
+        step=step.number,
+        budget=None,
+        pool=pool,
+        chosen=tuple(name for name in pool if name in won),
+        reasoning="; ".join(f"{each.edit} {_told(each, found[index])}" for index, each in given.items()),
+        credits=tuple(given.values()),
+    )
+
+
+def _told(credit: Credit, found: Screened) -> str:
+    """What an edit has earned; of a line that it takes out, whether a task needs it."""
+    if not found.deletes:
+        return earned(credit)
+    return f"is needed by {', '.join(found.worse)}" if found.worse else f"is of no use to {', '.join(found.results)}"
+
+
+def _credit(name: str, found: Screened) -> Credit:
+    """What an edit has earned; of one that is dropped, also what may have been luck."""
+    return Credit(
+        edit=name,
+        fixed=found.better if found.won or found.chances is None else found.fixed_once,
+        broke=found.worse,
+        varied=found.varied,
+        again=found.again,
+        tries=sum(len(each.after) for each in found.results.values()),
+        nearer=found.nearer,
+    )
+
+
+def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    step = open_step(state)
+    notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note)
+    reports = () if state.built is None else state.built.reports
+    details = {
+        "nothing_to_fix": "no task of the batch failed",
+        "nothing_proposed": "",
+        "no_usable_patch": notes,
+        "no_edit_chosen": "" if step.ranked is None else f"screen: {step.ranked.reasoning}",
+        "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
+        "too_large": "" if state.built is None else too_large(run, state.built.candidate),
+        "untrusted_only": untrusted_parts(state, run) if state.built is not None else "",
+    }
+    return events.StepSkipped(step=step.number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
+
+
+_SKIPS = (
+    *("nothing_to_fix", "nothing_proposed", "no_usable_patch", "no_edit_chosen"),
+    *("unchanged", "too_large", "untrusted_only"),
+)
+
+
+def _gate_candidate(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return candidate_gated(state, run)
+
+
+def _pause(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    notes = [patch.note for patch in open_step(state).patches.values()]
+    return events.RunPaused(
+        reason="optimizer", message=f"none of the {len(notes)} questions of the step was answered; first, {notes[0]}"
+    )
+
+
+def _as_judged(decision: Decision[Search], state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """What is decided with the validation items that verdicts take now."""
+    return decision(state, judged_by(state, run), evidence)
+
+
+_BY_ITSELF: Mapping[str, Decision[Search]] = {
+    **FINAL_DECISIONS,
+    "stop": _stop,
+    "plan_step": _plan_step,
+    "plan_questions": _plan_questions,
+    "recall": _recall,
+    "show_examples": show_examples,
+    "prune": prune,
+    "plan_tries": _plan_tries,
+    "build_alone": _build_alone,
+    "build_kept": _build_kept,
+    "screen": _screen,
+    "gate_candidate": _gate_candidate,
+    "pause_for_optimizer": _pause,
+    **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
+}
+DECISIONS: Mapping[str, Decision[Search]] = {
+    name: partial(_as_judged, decision) for name, decision in _BY_ITSELF.items()
+}
+
+
+def _at_gate(state: SearchState, run: RunData) -> AtGate:
+    algorithm = state.algorithm
+    return AtGate(again=algorithm.again, varied=algorithm.varied, spare=spare_results(state, run), ties_lead=True)
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _position(state: SearchState) -> str:
+    if state.completed is not None or state.stopped is not None:
+        why = "" if state.stopped is None else f", stopped by {state.stopped.reason}"
+        return f"at the end, after {counted(state.steps_done, 'step')}{why}"
+    step = state.algorithm.step
+    if step is None:
+        return f"after step {state.steps_done}" if state.algorithm.tries else "before the first step"
+    if not step.rounds:
+        return f"tasks of step {step.number}"
+    if not step.alone:
+        return f"questions of step {step.number}"
+    return f"{'screen' if step.ranked is None else 'gate'} of step {step.number}"
+
+
+def _where(state: SearchState) -> str:
+    return "" if state.algorithm.step is None else f"step {state.algorithm.step.number}"
+
+
+def _trying(unit: Unit) -> str:
+    if unit.purpose == "test":
+        return "scoring on the test items"
+    if unit.purpose == "selection":
+        return "scoring on the validation items"
+    return "trying each edit alone" if unit.place.stage == "screen" else "trying training items"
+
+
+def _snapshot(state: SearchState) -> dict[str, Json]:
+    algorithm = state.algorithm
+    return {
+        "open_step": None if algorithm.step is None else algorithm.step.number,
+        "calls": algorithm.calls + algorithm.questions,
+        "known": {item: found.hard for item, found in algorithm.known.items()},
+        "tried": [{"step": each.step, "edit": each.edit.id, "why": each.why} for each in algorithm.tried],
+    }
+
+
+def _remembered(state: SearchState) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        ("" if at else "refused", f"{each.edit.id}: {each.why}") for at, each in enumerate(state.algorithm.tried)
+    )
+
+
+def _steps(train: TrainConfig, items: int) -> tuple[int, int]:
+    """An epoch is one step; together they go as often over the training items as there are epochs in the config."""
+    return 1, ceil(items / train.batch_size) * train.num_epochs
+
+
+_HANDLERS: Mapping[type[events.Event], Callable[..., SearchState]] = {
+    events.RunResumed: folding.resumed,
+    events.EvidenceRetracted: folding.retracted,
+    events.EpochPlanned: folding.planned,
+    events.SkillScored: folding.scored,
+    events.AnswersCompared: folding.compared,
+    events.MinibatchesPlanned: folding.grouped,
+    events.PatchProposed: folding.proposed,
+    events.TriesPlanned: folding.tries_planned,
+    events.CandidateBuilt: folding.built,
+    events.EditsRanked: folding.ranked,
+    events.CandidateGated: folding.gated,
+    events.StepSkipped: folding.skipped,
+}
+
+SEARCH: Algorithm[Search] = Algorithm(
+    name="search",
+    initial=folding.initial,
+    evolve=_HANDLERS,
+    next_work=next_work,
+    decisions=DECISIONS,
+    questions={SearchJob: ask_for_edits},
+    answers={
+        events.PatchProposed: Answered(
+            names=("patch", "step", "items", "kind"),
+            nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
+        )
+    },
+    under_way=lambda state: "" if state.algorithm.step is None else f"step {state.algorithm.step.number} is",
+    doubts=untrusted_parts,
+    gated_by=judged_by,
+    at_gate=_at_gate,
+    contradicts=other_items,
+    heeds=frozenset(get_args(Order)),
+    words=Words(
+        position=_position,
+        step=lambda state: None if state.algorithm.step is None else state.algorithm.step.number,
+        where=_where,
+        trying=_trying,
+        asking={SearchJob: "ask for edits"},
+        before_the_gate="An edit has to win on training tasks first. ",
+        remembered=_remembered,
+        snapshot=_snapshot,
+    ),
+    steps=_steps,
+    plan=plan_of,
+    kind_of=kind_of,
+    by_calls=True,
+)

@@ -1,0 +1,139 @@
+"""How large a step may be, so that the run ends within its calls: pure functions of the state."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from skillopt_es.algorithms.search.state import SearchState
+from skillopt_es.engine.algorithms import most_calls
+from skillopt_es.engine.work import RunData
+from skillopt_es.events.places import FINAL_TEST
+from skillopt_es.events.values import DRAWS_ONCE, RETESTS
+
+_SHARE_OF_TESTS = 3
+_SHARE_KEPT = 20  # one call in so many may be made again
+LEAST = 2
+"""Training items with which a step is worth its gate."""
+
+
+def gate_items(run: RunData) -> int:
+    """How many results the verdict over one candidate needs at least; what turned is drawn again from what is left."""
+    evaluation, items = run.config.evaluation, len(run.selection_items)
+    draws = 1 if evaluation.gate_rule in (DRAWS_ONCE | RETESTS) else 2 * evaluation.gate_repeats - 1
+    return items * (draws + evaluation.fresh_score)
+
+
+def gate_questions(run: RunData) -> int:
+    """How many questions to a judge that verdict needs, where it compares answers: in both orders."""
+    evaluation, items = run.config.evaluation, len(run.selection_items)
+    rounds = 1 if evaluation.gate_rule in (DRAWS_ONCE | RETESTS) else evaluation.gate_repeats
+    return 2 * items * rounds if evaluation.compare_answers else 0
+
+
+def calls_of_one(run: RunData) -> int:
+    """
+    How many calls count for one that a result names.
+
+    An agent that asks its model through the run counts itself, and then at least one call that it makes.
+    """
+    return 2 if run.config.target_model.gateway else 1
+
+
+def most_tries(size: int) -> int:
+    """How many results may tell what the changes of a step are worth that has a batch of this size."""
+    return 2 * size
+
+
+def first_tries(size: int) -> int:
+    """How many of them its first round takes."""
+    return size + size // 4
+
+
+def step_size(state: SearchState, run: RunData) -> int:
+    """How many training items the next step can try with the calls that are left; 0 when it is not worth it."""
+    wanted, most = run.config.train.batch_size, most_calls(state)
+    if not state.steps_done:
+        wanted = min(wanted, run.config.search.first_batch)
+    if most is None:
+        return wanted
+    left = _left(state, run, most) - _set_aside(state, run, most)
+    while wanted >= min(LEAST, run.config.train.batch_size):
+        tries = wanted * (1 + run.config.evaluation.certificate) + first_tries(wanted) + gate_items(run)
+        questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
+        if _a_try(state, run) * tries + questions + gate_questions(run) <= left:
+            return wanted
+        wanted -= 1
+    return 0
+
+
+def closing_size(state: SearchState, run: RunData) -> int:
+    """How many items can be tried under two texts for the certificate, besides the tests."""
+    wanted, most = run.config.train.batch_size, most_calls(state)
+    if most is None:
+        return wanted
+    left = _left(state, run, most) - _set_aside(state, run, most)
+    return max(0, min(wanted, left // (2 * _a_try(state, run))))
+
+
+def tests_fit(state: SearchState, run: RunData) -> bool:
+    """Whether the calls that are left pay for the tests that are not made yet; those that have begun are finished."""
+    most = most_calls(state)
+    if most is None or any(FINAL_TEST.holds(place) for place in state.rollouts):
+        return True
+    assert state.best is not None
+    assert state.current is not None
+    texts = {run.started.skill.hash, state.best.skill.hash}
+    if not run.config.evaluation.use_gate:  # with one it is the best text, unless somebody ordered otherwise
+        texts.add(state.current.skill.hash)
+    return _a_try(state, run) * len(texts) * len(run.test_items) <= _left(state, run, most)
+
+
+def widening_fits(state: SearchState, run: RunData, results: int) -> bool:
+    """
+    Whether the calls that are left, besides the tests, pay for so many results more.
+
+    A few are kept for calls that are made again after a failure or a crash: a closer look is not worth a pause.
+    """
+    most = most_calls(state)
+    if most is None:
+        return True
+    left = _left(state, run, most) - _set_aside(state, run, most) - ceil(most / _SHARE_KEPT)
+    return _a_try(state, run) * results <= left
+
+
+def spare_tries(state: SearchState, run: RunData) -> int | None:
+    """How many results the open step can still take before its gate; None for any number."""
+    most = most_calls(state)
+    if most is None:
+        return None
+    left = _left(state, run, most) - _set_aside(state, run, most)
+    return max(0, (left - gate_questions(run)) // _a_try(state, run) - gate_items(run))
+
+
+def spare_results(state: SearchState, run: RunData) -> int | None:
+    """How many results a verdict can take besides those that it was begun with; None for any number."""
+    most = most_calls(state)
+    return (
+        None if most is None else max(0, (_left(state, run, most) - _set_aside(state, run, most)) // _a_try(state, run))
+    )
+
+
+def _left(state: SearchState, run: RunData, most: int) -> int:
+    return most - calls_of_one(run) * state.algorithm.calls - state.algorithm.questions
+
+
+def _set_aside(state: SearchState, run: RunData, most: int) -> int:
+    """
+    What the tests of the first text and the best one take, unless the search would have too little left.
+
+    Without a gate the final text may be a third one; where that would be too much, it is hoped to be the best one.
+    """
+    one = _a_try(state, run) * len(run.test_items)
+    wanted = (2 * one,) if run.config.evaluation.use_gate else (3 * one, 2 * one)
+    return next((tests for tests in wanted if tests <= most // _SHARE_OF_TESTS), 0)
+
+
+def _a_try(state: SearchState, run: RunData) -> int:
+    """How many calls one result has taken so far, at most on average."""
+    turns = max(1, ceil(state.algorithm.calls / state.algorithm.tries)) if state.algorithm.tries else 1
+    return calls_of_one(run) * turns

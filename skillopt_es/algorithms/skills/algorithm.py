@@ -1,0 +1,327 @@
+"""Trains a folder of skills: evidence by what was opened, edits of that, and an epoch's end about the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import ceil
+
+from skillopt_es.algorithms.optimizer import guard
+from skillopt_es.algorithms.skills import facts
+from skillopt_es.algorithms.skills.asking import ask_for_edits
+from skillopt_es.algorithms.skills.estimate import kind_of, plan_of
+from skillopt_es.algorithms.skills.evidence import groups_of
+from skillopt_es.algorithms.skills.managing import ask_for_changes
+from skillopt_es.algorithms.skills.parts import failed_parts, parted, parts_drawn
+from skillopt_es.algorithms.skills.planner import (
+    EditJob,
+    ManageJob,
+    gate_run,
+    next_work,
+    over_cap,
+    stop,
+    untrusted_parts,
+)
+from skillopt_es.algorithms.skills.state import WHOLE, Skills, SkillsState, begun, initial, place_of, where_of
+from skillopt_es.algorithms.skills.triggers import drawn, objection
+from skillopt_es.config import TrainConfig
+from skillopt_es.counting import counted
+from skillopt_es.engine.algorithms import Algorithm, Answered, Decision, Words
+from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.work import RunData, Unit, epoch_batches
+from skillopt_es.events import catalog as events
+from skillopt_es.events.values import REFUSED_LEAK, Edit, EditReport, Json, Minibatch
+from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated
+from skillopt_es.skill.edits import apply_edits
+from skillopt_es.skill.folders import ids_of, skill_of
+from skillopt_es.skill.leaks import LeakGuard
+
+
+def _stop(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    stopped = stop(state, run)
+    assert stopped is not None
+    return stopped
+
+
+def _plan_epoch(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """Every training item once, in an order of the epoch's own; the last batch may be short."""
+    epoch, train = where_of(state).epoch, run.config.train
+    batches = epoch_batches(
+        run.started.splits.train,
+        epoch=epoch,
+        seed=train.seed,
+        batch_size=train.batch_size,
+        batches=run.started.steps_per_epoch - 1,
+    )
+    return events.EpochPlanned(epoch=epoch, batches=batches)
+
+
+def _plan_groups(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    groups, dropped = groups_of(state, run)
+    return events.MinibatchesPlanned(step=where_of(state).number, groups=groups, dropped=dropped)
+
+
+def _plan_management(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """One question about the folder; none where nobody is to manage it, or nothing is there."""
+    assert state.current is not None
+    where = where_of(state)
+    asks = run.config.skills.manage and ids_of(state.current.skill)
+    group = Minibatch(id=where.place / "manage", kind="failure", place=where.place, items=())
+    return events.MinibatchesPlanned(step=where.number, groups=(group,) if asks else ())
+
+
+def _build(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return _built(state, run, evidence, state.algorithm.edits)
+
+
+def _build_kept(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """What stays of a candidate that was refused as a whole."""
+    assert state.algorithm.ranked is not None
+    chosen = state.algorithm.ranked.chosen
+    return _built(state, run, evidence, tuple(edit for edit in state.algorithm.edits if edit.id in chosen))
+
+
+def _built(state: SkillsState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
+    """The folder with these edits; what copies a tried item is left out, and so is what agents could not load."""
+    assert state.current is not None
+    current, algorithm = state.current.skill, state.algorithm
+    rows = [state.rollouts[place][item] for group in algorithm.groups or () for place, item in group.attempts]
+    watch = guard(rows, current, run, evidence)
+    refused = {edit.id: report for edit in edits if (report := _refused(edit, watch, state, run)) is not None}
+    # Of a change all parts are applied or none.
+    broken = {edit.change for edit in edits if edit.id in refused and edit.change}
+    for edit in edits:
+        if edit.change in broken:
+            refused.setdefault(edit.id, EditReport(edit.id, "skipped_with_its_change", "another part of it is refused"))
+    close_gaps = run.config.optimizer.close_gaps
+    candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in refused], close_gaps=close_gaps)
+    reports = {**{each.edit: each for each in applied}, **refused}
+    return events.CandidateBuilt(
+        step=where_of(state).number,
+        parent=current.hash,
+        candidate=candidate,
+        reports=tuple(reports[edit.id] for edit in edits),
+        gaps_closed=close_gaps,
+    )
+
+
+def _part(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """Which changes of a refused candidate are tried by themselves, by what each was found to do."""
+    found = parted(state, run)
+    assert found is not None
+    assert state.built is not None
+    pool = tuple(report.edit for report in state.built.reports if report.status.startswith("applied"))
+    return events.EditsRanked(
+        step=where_of(state).number,
+        budget=None,
+        pool=pool,
+        chosen=found.kept,
+        effects=found.effects,
+        together=found.together,
+    )
+
+
+def _draw_parts(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(state, run))
+
+
+def _pause_for_parts(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    failed = failed_parts(state, run)
+    assert failed is not None
+    return failed
+
+
+def _draw_triggers(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=where_of(state).number, tries=drawn(state, run))
+
+
+def _refused(edit: Edit, watch: LeakGuard, state: SkillsState, run: RunData) -> EditReport | None:
+    """Why an edit is not even applied: it copies what was tried, or retires a skill too early."""
+    leak = watch.leak(edit.content)
+    if leak:
+        return EditReport(edit.id, REFUSED_LEAK, leak)
+    why = _too_early(edit.file, state, run) if edit.op == "retire" and not edit.change else ""
+    return EditReport(edit.id, "skipped_too_early", why) if why else None
+
+
+def _too_early(path: str, state: SkillsState, run: RunData) -> str:
+    """Why a skill is not retired yet: too few attempts could have opened it, or nobody has asked for it before."""
+    skill, least = skill_of(path), run.config.skills.retire_after
+    trials = state.algorithm.trials.get(skill, 0)
+    if trials < least:
+        return f"{trials} attempts could have opened {skill}, and skills.retire_after is {least}"
+    if skill not in state.algorithm.doomed:
+        return f"it is the first time that somebody wants {skill} retired; the second time it is"
+    return ""
+
+
+def _skip(reason: str, state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    algorithm = state.algorithm
+    reports = () if state.built is None else state.built.reports
+    notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in algorithm.patches.values() if patch.note)
+    details = {
+        "nothing_asked": _nothing_asked(state, run),
+        "nothing_proposed": "",
+        "no_usable_patch": notes,
+        "unchanged": "; ".join(f"{report.edit}: {report.note or report.status}" for report in reports),
+        "too_large": "" if state.built is None else over_cap(state, run),
+        "untrusted_only": untrusted_parts(state, run),
+    }
+    return events.StepSkipped(step=where_of(state).number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
+
+
+def _nothing_asked(state: SkillsState, run: RunData) -> str:
+    if not where_of(state).managing:
+        return "too few attempts opened the same skills and came out alike"
+    return "there are no skills to manage" if run.config.skills.manage else "skills.manage is off"
+
+
+_SKIPS = ("nothing_asked", "nothing_proposed", "no_usable_patch", "unchanged", "too_large", "untrusted_only")
+
+
+def _gate_candidate(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return candidate_gated(state, run)
+
+
+def _pause(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    notes = [patch.note for patch in state.algorithm.patches.values()]
+    return events.RunPaused(
+        reason="optimizer", message=f"none of the {len(notes)} questions of the step was answered; first, {notes[0]}"
+    )
+
+
+DECISIONS: Mapping[str, Decision[Skills]] = {
+    **FINAL_DECISIONS,
+    "stop": _stop,
+    "plan_epoch": _plan_epoch,
+    "plan_groups": _plan_groups,
+    "plan_management": _plan_management,
+    "build": _build,
+    "build_kept": _build_kept,
+    "draw_parts": _draw_parts,
+    "pause_for_parts": _pause_for_parts,
+    "part": _part,
+    "draw_triggers": _draw_triggers,
+    "gate_candidate": _gate_candidate,
+    "pause_for_optimizer": _pause,
+    **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
+}
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _position(state: SkillsState) -> str:
+    assert state.started is not None
+    if state.completed is not None or state.stopped is not None:
+        why = "" if state.stopped is None else f", stopped by {state.stopped.reason}"
+        return f"at the end, after {counted(state.steps_done, 'step')}{why}"
+    if not begun(state):
+        return f"after step {state.steps_done} of {state.started.total_steps}"
+    where = where_of(state)
+    if state.built is not None:
+        return f"gate of step {where.number}"
+    if state.algorithm.groups is not None:
+        return f"questions of step {where.number}"
+    return f"tasks of step {where.number}"
+
+
+def _step(state: SkillsState) -> int | None:
+    assert state.started is not None
+    return None if state.stopped is not None or state.steps_done >= state.started.total_steps else state.steps_done + 1
+
+
+def _where(state: SkillsState) -> str:
+    assert state.started is not None
+    step = _step(state)
+    return "" if step is None else f"step {step}/{state.started.total_steps}"
+
+
+_TRYING = {
+    "test": "scoring on the test items",
+    "selection": "scoring on the validation items",
+    "parts": "trying parts of the candidate",
+}
+
+
+def _trying(unit: Unit) -> str:
+    return _TRYING.get(unit.purpose, "trying training items")
+
+
+def _snapshot(state: SkillsState) -> dict[str, Json]:
+    algorithm = state.algorithm
+    return {
+        "waiting": len(algorithm.waiting),
+        "refused": sum(map(len, algorithm.refused.values())),
+        "trials": dict(algorithm.trials),
+        "retired": [*sorted(algorithm.gone)],
+    }
+
+
+def _remembered(state: SkillsState) -> tuple[tuple[str, str], ...]:
+    algorithm = state.algorithm
+    lines = [f"{len(algorithm.waiting)} attempts wait for others like them"] if algorithm.waiting else []
+    named = {WHOLE: "the whole folder", (): "no skill open"}
+    lines += [
+        f"{named.get(key) or '+'.join(key)}: {len(rows)} refused" for key, rows in sorted(algorithm.refused.items())
+    ]
+    return tuple(("" if at else "by skills", line) for at, line in enumerate(lines))
+
+
+def _under_way(state: SkillsState) -> str:
+    over = state.completed is not None or state.stopped is not None
+    return f"step {where_of(state).number} is" if not over and _step(state) is not None and begun(state) else ""
+
+
+def _steps(train: TrainConfig, items: int) -> tuple[int, int]:
+    """A step a batch, and one at the epoch's end for the folder as a whole."""
+    steps = ceil(items / train.batch_size) + 1
+    return steps, steps * train.num_epochs
+
+
+_HANDLERS: Mapping[type[events.Event], Callable[..., SkillsState]] = {
+    events.RunResumed: facts.resumed,
+    events.EvidenceRetracted: facts.retracted,
+    events.EpochPlanned: facts.epoch_planned,
+    events.SkillScored: facts.scored,
+    events.MinibatchesPlanned: facts.grouped,
+    events.PatchProposed: facts.proposed,
+    events.EditsRanked: facts.ranked,
+    events.TriesPlanned: facts.tries_planned,
+    events.CandidateGated: facts.gated,
+    events.StepSkipped: facts.skipped,
+}
+
+SKILLS: Algorithm[Skills] = Algorithm(
+    name="skills",
+    initial=initial,
+    evolve=_HANDLERS,
+    next_work=next_work,
+    decisions=DECISIONS,
+    questions={EditJob: ask_for_edits, ManageJob: ask_for_changes},
+    answers={
+        events.PatchProposed: Answered(
+            names=("patch", "step", "items", "kind"),
+            nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
+        )
+    },
+    under_way=_under_way,
+    place=place_of,
+    doubts=untrusted_parts,
+    objection=objection,
+    gated_by=gate_run,
+    words=Words(
+        position=_position,
+        step=_step,
+        where=_where,
+        trying=_trying,
+        asking={EditJob: "ask for edits", ManageJob: "ask about the folder"},
+        remembered=_remembered,
+        snapshot=_snapshot,
+    ),
+    steps=_steps,
+    plan=plan_of,
+    kind_of=kind_of,
+    heeds=frozenset({"pause", "budget", "stop", "hint", "retract"}),
+    trains_folder=True,
+)

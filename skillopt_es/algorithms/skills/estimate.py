@@ -1,0 +1,41 @@
+"""The plan of a folder's training in numbers: for each kind of call how many there can be at least and at most."""
+
+from __future__ import annotations
+
+from skillopt_es.engine.estimates import Part, kind_of_call, most_turns
+from skillopt_es.engine.skill_tools import MOST_ROUNDS
+from skillopt_es.engine.work import RunData
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import DRAWS_ONCE
+
+
+def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
+    """The parts of so many steps; an attempt asks once and may open skills before it answers."""
+    config, evaluation = run.config, run.config.evaluation
+    validation, tests, items = len(run.selection_items), len(run.test_items), len(run.started.splits.train)
+    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_repeats - 1
+    triggers = 3 * config.skills.triggers if evaluation.use_gate else 0
+    counts = (
+        ("baseline", validation, validation, validation),
+        ("train", items * epochs, 0, items * epochs),
+        # What is refused as a whole may be tried in part, and a part of it judged once more (`parts.py`).
+        ("gate", validation * steps, 0, 2 * (validation * draws + triggers) * steps),
+        ("test", tests, tests, 3 * tests),
+    )
+    turns, workers = most_turns(run) * (1 + MOST_ROUNDS), config.env.workers
+    parts = [
+        Part(kind=kind, role="target", units=units, low=low, high=high * turns, at_once=max(1, min(workers, units)))
+        for kind, units, low, high in counts
+        if high
+    ]
+    size = max(1, config.skills.reflection_trigger_size)
+    asked = items * epochs // size
+    parts.append(Part(kind="analyst", role="optimizer", units=steps, low=0, high=asked, at_once=1))
+    if config.skills.manage:
+        parts.append(Part(kind="meta_skill", role="optimizer", units=epochs, low=0, high=epochs))
+    return tuple(parts)
+
+
+def kind_of(slot: str, stage: str) -> str:
+    """The kind of a recorded call."""
+    return "train" if stage == "rollout" and Place(slot).batch is not None else kind_of_call(slot, stage)

@@ -1,0 +1,201 @@
+"""
+A candidate of several changes that was refused as a whole: which of them may stay. Pure.
+
+Items that notice two changes or more cannot say which one it was. Some of them are tried again, each under a part of
+those changes that the run's seed draws. What each change does is fitted to all draws, and what does no harm is judged
+by itself, on draws of its own. A gate's cost is a result of each item that it may want, and a trigger set: the two
+gates and what was drawn between them cost twice that at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from skillopt_es.algorithms.skills.effects import effects
+from skillopt_es.algorithms.skills.noticing import (
+    changes_of,
+    draws_so_far,
+    made_with,
+    noticed,
+    turned_items,
+)
+from skillopt_es.algorithms.skills.state import SkillsState, applied_edits, place_of, where_of
+from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.engine.work import (
+    Decide,
+    Evaluation,
+    Rollouts,
+    RunData,
+    Unit,
+    Work,
+    draw_seed,
+    shuffled,
+    some_of,
+    too_many_unmeasured,
+    units_of,
+    unmeasured_hint,
+)
+from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted, RunPaused
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import DRAWS_ONCE, Effect, GateVerdict, Measured, Tries
+from skillopt_es.gate.verdicts import candidate_gated, rule_of
+
+
+@frozen(kw_only=True)
+class Parted:
+    """The edits that may stay, what each change was found to do, and what the gate said of all together."""
+
+    kept: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    together: GateVerdict
+
+
+def part_work(state: SkillsState, run: RunData) -> Work | None:
+    """What is still to be drawn or decided of a refused candidate's parts; nothing where it is refused as a whole."""
+    if _mixed(state, run) is None:
+        return None
+    if not state.algorithm.parts and parts_drawn(state, run):
+        return Decide("draw_parts")
+    missing = _missing(state, run)
+    if missing:
+        return Rollouts(tuple(missing))
+    if failed_parts(state, run) is not None:
+        return Decide("pause_for_parts")
+    return Decide("part") if parted(state, run) is not None else None
+
+
+def parted(state: SkillsState, run: RunData) -> Parted | None:
+    """What may stay, by what the changes were found to do; None where all or nothing would."""
+    together = _mixed(state, run)
+    if together is None:
+        return None
+    changes = changes_of(state)
+    felt = noticed(state, run, changes)
+    found = effects(draws_so_far(state, run, changes), [change.name for change in changes])
+    stay = [change for change in changes if found[change.name] >= 0.0]
+    helps = any(found[change.name] > 0.0 for change in stay)
+    if not stay or len(stay) == len(changes) or not (helps or _takes_ties(state, run)):
+        return None
+    return Parted(
+        kept=tuple(edit for edit in _in_order(state) if any(edit in change.edits for change in stay)),
+        effects=tuple(
+            Effect(
+                edits=change.edits,
+                effect=found[change.name],
+                items=sum(change.name in names for names in felt.values()),
+            )
+            for change in changes
+        ),
+        together=together,
+    )
+
+
+def _mixed(state: SkillsState, run: RunData) -> GateVerdict | None:
+    """The verdict that refuses all changes together, where some of them may be better than that."""
+    assert state.built is not None
+    assert state.current is not None
+    if not run.config.evaluation.use_gate or state.algorithm.ranked is not None:
+        return None
+    if state.current.skill.hash not in state.measured or len(changes_of(state)) < 2:
+        return None
+    gated = candidate_gated(state, run)
+    verdict = gated.verdict
+    if verdict.taken or not verdict.by_gate or state.built.candidate.hash in state.steering.by_hand:
+        return None
+    felt, turned = noticed(state, run, changes_of(state)), turned_items(state, run)
+    hope = (gain for item, gain in turned.items() if felt[item])
+    return verdict if gated.against or any(gain > 0.0 or _takes_ties(state, run) for gain in hope) else None
+
+
+def _takes_ties(state: SkillsState, run: RunData) -> bool:
+    return rule_of(algorithm_at(state).gated_by(state, run).config).takes_ties
+
+
+def _in_order(state: SkillsState) -> tuple[str, ...]:
+    return tuple(edit.id for edit in applied_edits(state.algorithm.edits, _built(state)))
+
+
+# --- what is drawn -----------------------------------------------------------------------------------------------
+
+
+def parts_drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
+    """
+    Which items are tried under which part of the changes that they notice; nothing where no item notices two.
+
+    Those that came out otherwise come first, and each has one draw: so many as the first gate has left of its cost.
+    """
+    changes = changes_of(state)
+    felt, turned = noticed(state, run, changes), turned_items(state, run)
+    seed = run.config.train.seed + where_of(state).number
+    order = shuffled([item for item in run.selection_items if len(felt[item]) > 1], seed)
+    order.sort(key=lambda item: item not in turned)
+    of_part: dict[tuple[str, ...], list[str]] = {}
+    for item in order[: max(0, most_of_a_gate(state, run) - _spent(state))]:
+        on = some_of([change.name for change in changes if change.name in felt[item]], f"{seed} {item}")
+        of_part.setdefault(tuple(edit for change in changes if change.name in on for edit in change.edits), []).append(
+            item
+        )
+    at = place_of(state) / "parts"
+    return tuple(
+        Tries(place=at / str(number), items=tuple(items), edits=edits)
+        for number, (edits, items) in enumerate(sorted(of_part.items()), start=1)
+    )
+
+
+def most_of_a_gate(state: SkillsState, run: RunData) -> int:
+    """How many results one gate takes at most, its trigger set among them."""
+    rule = algorithm_at(state).gated_by(state, run).config.evaluation
+    draws = 1 if rule.gate_rule in DRAWS_ONCE else 2 * rule.gate_repeats - 1
+    return draws * len(run.selection_items) + 3 * run.config.skills.triggers
+
+
+def _spent(state: SkillsState) -> int:
+    """How many results the open step's first gate has taken."""
+    here = where_of(state).place
+    scored = [each for each in state.scored.values() if here.holds(each.place) and Place(each.place).batch is None]
+    counts = [(each.score.measured, each.score.unmeasured, -len(each.carried)) for each in scored]
+    return sum(number for row in counts for number in row if number is not None)  # only imported runs have None
+
+
+def _units(state: SkillsState, run: RunData) -> list[Unit]:
+    """Every planned result. They are no draws of a text on all items, so they are never added up."""
+    edits, found = applied_edits(state.algorithm.edits, _built(state)), []
+    for tries in state.algorithm.parts:
+        tree, _ = made_with(state, [edit for edit in edits if edit.id in tries.edits])
+        seed, items = draw_seed(run.config.train.seed, 1), [item for item in tries.items if item in run.selection_items]
+        found += units_of(
+            state,
+            Evaluation(place=tries.place, purpose="parts", split="val", items=tuple(items), skill=tree, seed=seed),
+            items,
+        )
+    return found
+
+
+def _missing(state: SkillsState, run: RunData) -> list[Unit]:
+    return [unit for unit in _units(state, run) if unit.item not in _rows(state, unit.place)]
+
+
+def failed_parts(state: SkillsState, run: RunData) -> RunPaused | None:
+    """That too many results could not be measured to say what changes do; nothing where enough could."""
+    rows = [_rows(state, unit.place)[unit.item] for unit in _units(state, run)]
+    failed = [row for row in rows if not isinstance(row.outcome, Measured)]
+    if not too_many_unmeasured([row.outcome for row in rows], run, "val", len(rows)):
+        return None
+    first = failed[0]
+    return RunPaused(
+        reason="unmeasured",
+        message=f"{len(failed)} of {len(rows)} items at {place_of(state) / 'parts'} could not be measured; first, "
+        f"{first.item}: {getattr(first.outcome, 'message', '')}",
+        hint=unmeasured_hint((row.outcome for row in failed), run),
+    )
+
+
+def _built(state: SkillsState) -> CandidateBuilt:
+    assert state.built is not None
+    return state.built
+
+
+def _rows(state: SkillsState, place: str) -> Mapping[str, RolloutCompleted]:
+    return state.rollouts.get(place, {})

@@ -1,0 +1,92 @@
+"""
+Which validation items a candidate has to meet: all, or for edits of what skills say those that open these skills.
+
+Names and descriptions decide what is opened. Where a candidate leaves them as they are, an item that did not open a
+changed skill would see what it saw before, so its result is carried. A fixed sample of such items is tried all the
+same: if one of them opens a changed skill or comes out otherwise, all are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from skillopt_es.algorithms.skills.state import SkillsState, place_of
+from skillopt_es.engine.algorithms import Objection
+from skillopt_es.engine.work import Evaluation, RunData, selection, shuffled
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
+from skillopt_es.skill.folders import SKILL_FILE, always_shown, files_of, ids_of, index_of, skill_of, skills_in
+
+
+def changed_bodies(state: SkillsState) -> frozenset[str]:
+    """The skills of which only what they say is changed; none where what is listed or always shown is changed, too."""
+    assert state.built is not None
+    assert state.current is not None
+    edits = {edit.id: edit for edit in state.algorithm.edits}
+    applied = [edits[report.edit] for report in state.built.reports if report.status.startswith("applied")]
+    for edit in applied:
+        new_file = edit.op == "create" and not edit.file.endswith(f"/{SKILL_FILE}")
+        if edit.op in WHOLE_FILES and not new_file:
+            return frozenset()
+    changed = frozenset(skill_of(edit.file) for edit in applied)
+    shown = skills_in(always_shown(state.current.skill)) + skills_in(always_shown(state.built.candidate))
+    return frozenset() if changed & set(shown) or _listed_otherwise(state) else changed
+
+
+def _listed_otherwise(state: SkillsState) -> bool:
+    """Whether an edit of a text has changed what is listed: the line of a description is a line of a text, too."""
+    assert state.built is not None
+    assert state.current is not None
+    return index_of(state.built.candidate) != index_of(state.current.skill)
+
+
+def lost_recall(state: SkillsState, run: RunData) -> Objection | None:
+    """That too many items do not open a skill any more that the candidate left alone; nothing where that is allowed."""
+    most = run.config.skills.recall_loss
+    lost = () if most is None or state.built is None else passing_by(state, run)
+    return Objection("lost_recall", lost) if most is not None and len(lost) > most else None
+
+
+def passing_by(state: SkillsState, run: RunData) -> tuple[str, ...]:
+    """The items that opened a skill which the candidate leaves as it is, and do not open it under the candidate."""
+    assert state.built is not None
+    assert state.current is not None
+    before, after = state.current.skill, state.built.candidate
+    same = {skill for skill in ids_of(before) if files_of(before, skill) == files_of(after, skill)}
+    old, new = (state.algorithm.views.get(each.hash, {}) for each in (before, after))
+    return tuple(item for item in run.selection_items if item in new and same & set(old.get(item, ())) - set(new[item]))
+
+
+def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:
+    """The candidate's evaluation on the items that can tell; None where it has to meet all of them."""
+    assert state.built is not None
+    assert state.current is not None
+    evaluation, current = run.config.evaluation, state.current.skill.hash
+    views, known = state.algorithm.views.get(current), state.measured.get(current)
+    changed = changed_bodies(state)
+    if not changed or views is None or known is None or not run.config.skills.sentinels:
+        return None
+    once = evaluation.use_gate and evaluation.gate_rule in DRAWS_ONCE and not state.current.stale_from
+    if not once or state.built.candidate.hash in state.measured:
+        return None
+    items = run.selection_items
+    watched = shuffled(items, run.config.train.seed)[: run.config.skills.sentinels]
+    opens = [item for item in items if item not in known.items or set(views.get(item, ())) & changed]
+    carried = tuple(item for item in items if item not in opens and item not in watched)
+    if not carried or not opens:
+        return None
+    whole = selection(run, place_of(state).gate, state.built.candidate)
+    if _moved(state, whole, [item for item in watched if item not in opens], changed):
+        return whole
+    return evolve(whole, carried=carried, carried_from=current)
+
+
+def _moved(state: SkillsState, whole: Evaluation, watched: list[str], changed: frozenset[str]) -> bool:
+    """Whether an item that was not to notice the change did."""
+    assert state.current is not None
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(whole.place, {})
+    known = state.measured[state.current.skill.hash].items
+    there = [rows[item] for item in watched if item in rows]
+    return any(set(skills_in(row.viewed)) & changed or row.outcome != known[row.item] for row in there)
