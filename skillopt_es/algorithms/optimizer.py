@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from skillopt_es.engine.algorithms import Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, unpacked
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message

@@ -31,8 +31,9 @@ from skillopt_es.engine.differences import (
 )
 from skillopt_es.engine.loop import Ports, perform
 from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.steering import values_without
-from skillopt_es.engine.work import Comparisons, Rivals, Rollouts, RunData, Unit, recorded_run
+from skillopt_es.engine.work import Comparisons, Rivals, Rollouts, Unit
 from skillopt_es.events.catalog import (
     AnswersCompared,
     Event,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from attrs import evolve
 
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.events.catalog import MinibatchesPlanned
 from skillopt_es.events.values import Measured, Minibatch, Purpose
 from skillopt_es.projections.not_taken import Refused

@@ -16,8 +16,10 @@ from attrs import define, evolve, field
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
 from skillopt_es.engine.algorithms import Judging, algorithm_at
 from skillopt_es.engine.algorithms import evolve as after
+from skillopt_es.engine.evaluations import mean_score, most_score
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.steering import values_without
-from skillopt_es.engine.work import Contest, RunData, mean_score, most_score
+from skillopt_es.engine.work import Contest
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,

@@ -11,7 +11,7 @@ from skillopt_es.audit.regate import regate
 from skillopt_es.audit.regated import Regated
 from skillopt_es.config import any_overrides
 from skillopt_es.engine.algorithms import check_allowed
-from skillopt_es.engine.work import RunData, recorded_run
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json

@@ -23,8 +23,10 @@ from skillopt_es.engine.algorithms import check_allowed
 from skillopt_es.engine.algorithms import evolve as after
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
+from skillopt_es.engine.draws import comparison_seed
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
-from skillopt_es.engine.work import RunData, Unit, comparison_seed, recorded_run
+from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.work import Unit
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
     EpochPlanned,

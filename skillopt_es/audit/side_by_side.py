@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from skillopt_es.engine.algorithms import check_allowed, planned_steps
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError

@@ -17,7 +17,7 @@ from skillopt_es.algorithms.skills.state import Skills, SkillsState
 from skillopt_es.algorithms.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.audit.refused_again import earlier_refusals
 from skillopt_es.engine.algorithms import check_allowed, fold_log
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
 from skillopt_es.events.places import Place

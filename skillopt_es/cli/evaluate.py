@@ -18,7 +18,7 @@ from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.counting import counted
-from skillopt_es.engine.work import mean_score
+from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.errors import BackendError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place

@@ -110,7 +110,7 @@ def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig
     """The config that a run has recorded, as forks and resumes have changed it, with these settings over it."""
     from skillopt_es.config import with_overrides
     from skillopt_es.engine.algorithms import check_allowed
-    from skillopt_es.engine.work import recorded_run
+    from skillopt_es.engine.run_data import recorded_run
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
     from skillopt_es.sessions.session import recorded_settings

@@ -26,7 +26,7 @@ from skillopt_es.door.progress import Progress, Shown, shown
 from skillopt_es.door.run import Run, open_run
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.observers import Observer
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs

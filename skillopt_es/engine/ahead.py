@@ -16,7 +16,8 @@ from attrs import evolve, frozen
 from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.calls import Answer, LiveCalls
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
-from skillopt_es.engine.work import AddUp, Comparisons, Decide, RunData, Unit, Work
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import AddUp, Comparisons, Decide, Unit, Work
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
 from skillopt_es.projections.state import AnyState

@@ -22,7 +22,8 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.work import Contest, RunData, Unit, Work
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Contest, Unit, Work
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError

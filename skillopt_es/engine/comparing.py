@@ -15,7 +15,8 @@ from attrs import frozen
 
 from skillopt_es.engine.call_records import Exchange
 from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.work import Comparisons, Rivals, RunData
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Comparisons, Rivals
 from skillopt_es.events.catalog import AnswersCompared
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.places import Place

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import BASELINE, FINAL_FRESH, FINAL_TEST, Place
 from skillopt_es.events.values import DRAWS_ONCE, Role
 

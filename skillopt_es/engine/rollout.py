@@ -23,8 +23,9 @@ from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, s
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
 from skillopt_es.engine.comparing import judge_request
 from skillopt_es.engine.nearness import nearness
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words, understood
-from skillopt_es.engine.work import Rollouts, RunData, Unit
+from skillopt_es.engine.work import Rollouts, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged

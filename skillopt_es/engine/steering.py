@@ -15,7 +15,7 @@ from typing import Protocol
 from attrs import field, frozen
 
 from skillopt_es.engine.algorithms import algorithm_at
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, EvidenceRetracted, RunPaused, RunSteered
 from skillopt_es.events.values import Json, Order, Setting

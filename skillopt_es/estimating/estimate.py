@@ -16,7 +16,7 @@ from skillopt_es.config.backends import is_own_agent
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_of
 from skillopt_es.engine.estimates import Part, with_judge
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.estimating.history import Calls, PastRun
 from skillopt_es.events.values import Role
 from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in

@@ -15,7 +15,7 @@ from attrs import define, evolve, frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import algorithm_of
 from skillopt_es.engine.estimates import Part, with_judge
-from skillopt_es.engine.work import RunData, recorded_run
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     STEP_ENDS,

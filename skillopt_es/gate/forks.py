@@ -9,7 +9,7 @@ from attrs import AttrsInstance, asdict
 from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig, limits_answers
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
 from skillopt_es.engine.algorithms import algorithm_at
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.verdicts import too_little
 from skillopt_es.projections.state import AnyState

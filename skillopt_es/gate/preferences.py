@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from skillopt_es.engine.work import Comparisons, Contest, Decide, Rivals, RunData, Work, unmeasured_hint
+from skillopt_es.engine.evaluations import unmeasured_hint
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Comparisons, Contest, Decide, Rivals, Work
 from skillopt_es.events.catalog import AnswersCompared, RunPaused
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from skillopt_es.algorithms.classic.state import ClassicState, beginning, classic
 from skillopt_es.engine.algorithms import evolve
-from skillopt_es.engine.work import mean_score
+from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.events.catalog import Event, GapFound, RolloutCompleted, SkillScored
 from skillopt_es.events.values import GateMetric, Json, Measured, Purpose, Score, SkillTree, Split, text_digest
 from skillopt_es.interchange.original import Original, Result

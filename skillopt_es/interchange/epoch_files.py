@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from skillopt_es.config.sections import PAIR_POLICY_ALIASES
-from skillopt_es.engine.work import mean_score
+from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
     MetaSkillWritten,

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.algorithms import algorithm_of, check_allowed, fold_log
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Learned, SkillTree

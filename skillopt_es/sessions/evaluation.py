@@ -28,7 +28,8 @@ from skillopt_es.algorithms.evaluation.scoring import (
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.algorithms import Deed, check_allowed, fold_log
-from skillopt_es.engine.work import Evaluation, RunData, recorded_run
+from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.work import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.errors import RunNotFound

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.algorithms import algorithm_at, check_allowed, evolve, fold
-from skillopt_es.engine.work import RunData, recorded_run
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.anchor import ANCHOR_FILE
 from skillopt_es.events.catalog import Event, RunForked, skills_in

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import SealedTestOpened
 from skillopt_es.events.log import EventLog

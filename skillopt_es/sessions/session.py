@@ -21,7 +21,7 @@ from skillopt_es.config.layers import changed_since
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_named, check_allowed, fold_log
-from skillopt_es.engine.work import RunData, recorded_run
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError

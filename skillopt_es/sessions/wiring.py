@@ -27,7 +27,7 @@ from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Ports, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunResumed
 from skillopt_es.events.errors import SkillOptError

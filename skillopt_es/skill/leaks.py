@@ -1,7 +1,7 @@
 """
 Leaks: does a text for the skill copy an item, or tell its answer? Pure; words are compared, not their case or signs.
 
-Three things are a leak (docs/decisions/0008): a long run of an item's words, an answer half as long, and an answer
+Three things are a leak (docs/dev/decisions/0008): a long run of an item's words, an answer half as long, and an answer
 of any length in one line with a piece of its own question. What stands in the skill already is none.
 """
 

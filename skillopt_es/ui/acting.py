@@ -17,7 +17,7 @@ from starlette.routing import Route
 from skillopt_es.config import load_config
 from skillopt_es.config.layers import demo_config
 from skillopt_es.door.steer import awaited, how_it_goes_on, steer
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, Order

@@ -25,7 +25,7 @@ from skillopt_es.audit.side_by_side import side
 from skillopt_es.audit.spending_curve import spending_curve
 from skillopt_es.config import EvaluationConfig
 from skillopt_es.engine.algorithms import algorithm_of
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.presenting.certificates import certificate_lines

@@ -20,7 +20,7 @@ from skillopt_es.algorithms.classic.state import ClassicState
 from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import algorithms
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import Event
 from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.session import refusals

@@ -23,7 +23,7 @@ from attrs import frozen
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from skillopt_es.algorithms.skills.effects import Draw, effects
-from skillopt_es.engine.work import some_of
+from skillopt_es.engine.draws import some_of
 
 ITEMS, PARTS, REACH = 32, 12, 0.7
 Kept = frozenset[str] | None

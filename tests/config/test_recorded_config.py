@@ -10,7 +10,7 @@ from attrs import evolve
 from support.make_golden import GOLDEN
 
 from skillopt_es.config import load_config, recorded_config
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import Json

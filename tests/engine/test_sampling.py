@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.work import chunks, comparison_sample, draw_seed, epoch_batches, shuffled
+from skillopt_es.engine.draws import chunks, comparison_sample, draw_seed, epoch_batches, shuffled
 
 ITEMS = [str(index) for index in range(10)]
 

@@ -9,7 +9,9 @@ import pytest
 from attrs import evolve
 from support.scripted import ScriptedEnvironment, config
 
-from skillopt_es.engine.work import Evaluation, RunData, mean_score, most_score, score
+from skillopt_es.engine.evaluations import mean_score, most_score, score
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Failed, Measured, NotRun, Outcome, Score, SkillTree
 from skillopt_es.projections.state import Partial, RunState

@@ -16,7 +16,7 @@ from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedW
 
 from skillopt_es.algorithms.classic.estimate import kind_of, plan_of
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
 from skillopt_es.events.catalog import RunStarted

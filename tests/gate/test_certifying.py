@@ -17,7 +17,8 @@ from support.tamper import rewritten, seqs_of
 import skillopt_es as so
 from skillopt_es.audit.check import check
 from skillopt_es.engine.algorithms import fold
-from skillopt_es.engine.work import Evaluation, recorded_run
+from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import CertificateWagered, EpochPlanned, Event, MinibatchesPlanned, RolloutCompleted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog

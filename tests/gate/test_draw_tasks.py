@@ -6,7 +6,9 @@ import pytest
 from attrs import evolve
 from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_of
 
-from skillopt_es.engine.work import AddUp, Contest, Rollouts, RunData, Work, draw_seed
+from skillopt_es.engine.draws import draw_seed
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import AddUp, Contest, Rollouts, Work
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.comparing import MoreDraws, Ruling

@@ -19,7 +19,9 @@ from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
 from skillopt_es.engine.algorithms import evolve
-from skillopt_es.engine.work import AddUp, Rollouts, Work, measure, recorded_run, score, selection
+from skillopt_es.engine.evaluations import measure, score, selection
+from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.work import AddUp, Rollouts, Work
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,

@@ -6,7 +6,8 @@ import pytest
 from attrs import evolve
 from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
 
-from skillopt_es.engine.work import Contest, RunData
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Contest
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, TAKES_TIES, CallRef, GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate

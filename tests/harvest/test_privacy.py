@@ -200,7 +200,7 @@ def test_private_things_are_taken_out(text: str, clean: str) -> None:
         "127.0.0.1 and localhost",
         "a skill for tokens: how many tokens does a word have?",
         "the quick brown fox jumps over the lazy dog in SomeVeryLongClassNameWithoutAnyDigitsInIt",
-        "docs/decisions/0010-which-rule-safe-uses.md and tests/acceptance/test_interruption.py",
+        "docs/dev/decisions/0010-which-rule-safe-uses.md and tests/acceptance/test_interruption.py",
         "commit 1a2b3c4",
         "my password is wrong, our password is too short and my password is not stored",
         "an x = ~mask & 3, and ~ 3 of 4",

@@ -29,9 +29,6 @@ TARGETS: Mapping[str, Sequence[str]] = {
         "tests/gate/test_early_stop.py",
     ),
     "skillopt_es/engine/budget.py": ("tests/engine/test_budget_sums.py", "tests/engine/test_purse.py"),
-    "skillopt_es/engine/work.py": (
-        "tests/engine/test_sampling.py",
-        "tests/engine/test_scores.py",
-        "tests/algorithms/classic/test_comparison.py",
-    ),
+    "skillopt_es/engine/draws.py": ("tests/engine/test_sampling.py", "tests/algorithms/classic/test_comparison.py"),
+    "skillopt_es/engine/evaluations.py": ("tests/engine/test_scores.py",),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import Measured, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, RunState, Standing

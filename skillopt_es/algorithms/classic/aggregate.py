@@ -13,7 +13,7 @@ from skillopt_es.algorithms.classic.state import ClassicState, StepState
 from skillopt_es.algorithms.optimizer import question, skill_section
 from skillopt_es.engine.algorithms import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts as Recordings
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
 from skillopt_es.projections.state import proposals_in

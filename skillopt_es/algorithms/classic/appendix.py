@@ -21,7 +21,8 @@ from skillopt_es.algorithms.optimizer import question
 from skillopt_es.config import OptimizerConfig
 from skillopt_es.engine.algorithms import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.work import Decide, Questions, RunData
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Decide, Questions
 from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, PatchSource, SkillTree

@@ -15,7 +15,8 @@ from skillopt_es.algorithms.classic.evaluations import guidance_contest, judged_
 from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.algorithms.classic.taint import untrusted_guidance
 from skillopt_es.engine.algorithms import Judging
-from skillopt_es.engine.work import RunData, comparison_candidates, comparison_sample
+from skillopt_es.engine.draws import comparison_candidates, comparison_sample
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
     AppendixWritten,
     ComparisonDrawn,

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from math import ceil
 
 from skillopt_es.config import TrainConfig
+from skillopt_es.engine.draws import epoch_batches
 from skillopt_es.engine.estimates import Part, is_for_certificate, most_for_certificate, most_turns
-from skillopt_es.engine.work import RunData, epoch_batches
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
 from skillopt_es.gate.verdicts import rule_of
 

@@ -7,7 +7,10 @@ Pure functions of the state.
 from __future__ import annotations
 
 from skillopt_es.algorithms.classic.state import ClassicState, EpochState, StepState, step_after
-from skillopt_es.engine.work import Contest, Evaluation, Rollouts, RunData, Unit, Work, comparison_seed, missing
+from skillopt_es.engine.draws import comparison_seed
+from skillopt_es.engine.evaluations import missing
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Contest, Evaluation, Rollouts, Unit, Work
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.verdicts import weighed

@@ -34,17 +34,9 @@ from skillopt_es.algorithms.classic.state import (
     under_way,
 )
 from skillopt_es.algorithms.classic.taint import untrusted_guidance, untrusted_parts
-from skillopt_es.engine.work import (
-    AddUp,
-    Decide,
-    Questions,
-    RunData,
-    Work,
-    fresh_evaluation,
-    measure,
-    selection,
-    unmeasured,
-)
+from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import AddUp, Decide, Questions, Work
 from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource

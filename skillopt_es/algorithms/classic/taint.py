@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from skillopt_es.algorithms.classic.appendix import notes_for_candidate
 from skillopt_es.algorithms.classic.state import ClassicState, StepState, open_step, proposals_of
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Trust
 from skillopt_es.projections.trust import attempts_of, patches_behind, support_of

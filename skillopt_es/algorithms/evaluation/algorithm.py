@@ -22,7 +22,9 @@ from skillopt_es.engine.differences import (
     differences,
     mismatch,
 )
-from skillopt_es.engine.work import Evaluation, RunData, recorded_run, score
+from skillopt_es.engine.evaluations import score
+from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,

@@ -24,7 +24,7 @@ from skillopt_es.algorithms.imported.original_edits import (
 )
 from skillopt_es.engine.algorithms import Algorithm, Refusal, evolve
 from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, came_out_otherwise, cannot_go_on
-from skillopt_es.engine.work import mean_score
+from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,

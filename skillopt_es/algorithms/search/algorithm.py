@@ -27,7 +27,8 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import Algorithm, Answered, AtGate, Decision, Words
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.work import RunData, Unit
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large

@@ -6,7 +6,7 @@ from math import ceil
 
 from skillopt_es.algorithms.search.state import SearchState
 from skillopt_es.engine.algorithms import most_calls
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import FINAL_TEST
 from skillopt_es.events.values import DRAWS_ONCE, RETESTS
 

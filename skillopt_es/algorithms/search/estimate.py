@@ -7,7 +7,7 @@ from math import ceil
 from skillopt_es.algorithms.search.budget import calls_of_one, first_tries, gate_items, most_tries
 from skillopt_es.algorithms.search.sample import judged_at_first
 from skillopt_es.engine.estimates import Part, kind_of_call, most_for_certificate, most_turns
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import Place
 
 

@@ -12,7 +12,8 @@ from math import ceil
 from skillopt_es.algorithms.search.budget import spare_tries
 from skillopt_es.algorithms.search.results import passed, rows_at, screened, untouched
 from skillopt_es.algorithms.search.state import Kept, SearchState, anew_at, open_step, recalled_at
-from skillopt_es.engine.work import RunData, chunks
+from skillopt_es.engine.draws import chunks
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Minibatch
 

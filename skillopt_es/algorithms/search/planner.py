@@ -20,19 +20,10 @@ from skillopt_es.algorithms.search.steps import OpenStep
 from skillopt_es.algorithms.search.together import tries_to_plan
 from skillopt_es.algorithms.search.tries import evaluations
 from skillopt_es.engine.algorithms import most_calls
-from skillopt_es.engine.work import (
-    Decide,
-    Evaluation,
-    Questions,
-    Rollouts,
-    RunData,
-    Work,
-    fresh_evaluation,
-    measure,
-    selection,
-    shuffled,
-    unmeasured,
-)
+from skillopt_es.engine.draws import shuffled
+from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Decide, Evaluation, Questions, Rollouts, Work
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch

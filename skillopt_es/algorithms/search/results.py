@@ -13,7 +13,7 @@ from skillopt_es.algorithms.search.credit import Results, Screened, share_of_luc
 from skillopt_es.algorithms.search.state import PRUNING, SearchState, open_step, replaced_by
 from skillopt_es.algorithms.search.steps import OpenStep
 from skillopt_es.engine.rollout import RecordedTexts, unpacked
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree

@@ -12,7 +12,10 @@ from collections.abc import Collection
 from attrs import evolve as replace
 
 from skillopt_es.algorithms.search.state import SearchState, wider_at
-from skillopt_es.engine.work import Evaluation, RunData, selection, shuffled
+from skillopt_es.engine.draws import shuffled
+from skillopt_es.engine.evaluations import selection
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.projections.state import Standing
 

@@ -26,7 +26,8 @@ from skillopt_es.algorithms.search.results import (
 )
 from skillopt_es.algorithms.search.state import SearchState, open_step
 from skillopt_es.algorithms.search.tries import DRAWS_TO_BLAME, next_draw, next_tries
-from skillopt_es.engine.work import RunData, shuffled
+from skillopt_es.engine.draws import shuffled
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Tries

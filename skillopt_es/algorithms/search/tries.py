@@ -23,7 +23,9 @@ from skillopt_es.algorithms.search.results import (
     untouched,
 )
 from skillopt_es.algorithms.search.state import SearchState, open_step, replaced_by
-from skillopt_es.engine.work import Evaluation, RunData, draw_seed, shuffled
+from skillopt_es.engine.draws import draw_seed, shuffled
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Minibatch, SkillTree, Tries
 from skillopt_es.projections.core import without_items

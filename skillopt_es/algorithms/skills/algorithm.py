@@ -27,8 +27,10 @@ from skillopt_es.algorithms.skills.triggers import drawn, objection
 from skillopt_es.config import TrainConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import Algorithm, Answered, Decision, Words
+from skillopt_es.engine.draws import epoch_batches
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.work import RunData, Unit, epoch_batches
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Edit, EditReport, Json, Minibatch
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated

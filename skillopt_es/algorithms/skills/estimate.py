@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from skillopt_es.engine.estimates import Part, kind_of_call, most_turns
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.skill_tools import MOST_ROUNDS
-from skillopt_es.engine.work import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import DRAWS_ONCE
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skillopt_es.algorithms.skills.state import Key, SkillsState, Waiting, where_of
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Attempt, Minibatch, PatchSource
 

@@ -14,7 +14,7 @@ from attrs import frozen
 from skillopt_es.algorithms.skills.effects import Draw
 from skillopt_es.algorithms.skills.state import Key, SkillsState, applied_edits
 from skillopt_es.algorithms.skills.triggers import routing_of, triggers_met
-from skillopt_es.engine.work import RunData
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import Edit, EditReport, Measured, SkillTree
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import always_shown, skill_of, skills_in

@@ -23,20 +23,10 @@ from skillopt_es.algorithms.skills.noticing import (
 )
 from skillopt_es.algorithms.skills.state import SkillsState, applied_edits, place_of, where_of
 from skillopt_es.engine.algorithms import algorithm_at
-from skillopt_es.engine.work import (
-    Decide,
-    Evaluation,
-    Rollouts,
-    RunData,
-    Unit,
-    Work,
-    draw_seed,
-    shuffled,
-    some_of,
-    too_many_unmeasured,
-    units_of,
-    unmeasured_hint,
-)
+from skillopt_es.engine.draws import draw_seed, shuffled, some_of
+from skillopt_es.engine.evaluations import too_many_unmeasured, units_of, unmeasured_hint
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Decide, Evaluation, Rollouts, Unit, Work
 from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted, RunPaused
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import DRAWS_ONCE, Effect, GateVerdict, Measured, Tries

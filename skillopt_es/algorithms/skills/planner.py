@@ -13,8 +13,10 @@ from skillopt_es.algorithms.skills.parts import part_work
 from skillopt_es.algorithms.skills.scope import narrowed
 from skillopt_es.algorithms.skills.state import SkillsState, Where, begun, place_of, tried_at, where_of
 from skillopt_es.algorithms.skills.triggers import trigger_work
-from skillopt_es.engine.work import Decide, Evaluation, Questions, RunData, Work, fresh_evaluation, measure, selection
-from skillopt_es.engine.work import unmeasured as not_measured
+from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection
+from skillopt_es.engine.evaluations import unmeasured as not_measured
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Decide, Evaluation, Questions, Work
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch

@@ -14,7 +14,10 @@ from attrs import evolve
 
 from skillopt_es.algorithms.skills.state import SkillsState, place_of
 from skillopt_es.engine.algorithms import Objection
-from skillopt_es.engine.work import Evaluation, RunData, selection, shuffled
+from skillopt_es.engine.draws import shuffled
+from skillopt_es.engine.evaluations import selection
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
 from skillopt_es.skill.folders import SKILL_FILE, always_shown, files_of, ids_of, index_of, skill_of, skills_in

@@ -24,7 +24,10 @@ from skillopt_es.algorithms.skills.state import (
     where_of,
 )
 from skillopt_es.engine.algorithms import Objection
-from skillopt_es.engine.work import Decide, Evaluation, RunData, Work, draw_seed, measure, shuffled
+from skillopt_es.engine.draws import draw_seed, shuffled
+from skillopt_es.engine.evaluations import measure
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.work import Decide, Evaluation, Work
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree, Tries
 from skillopt_es.gate.verdicts import candidate_gated

@@ -10,7 +10,7 @@ from support.logs import events_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.work import comparison_candidates, shuffled
+from skillopt_es.engine.draws import comparison_candidates, shuffled
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,

@@ -14,7 +14,7 @@ from support.command import Done, command
 import skillopt_es as so
 from skillopt_es.algorithms.search.sample import judged_by, widening
 from skillopt_es.engine.algorithms import fold
-from skillopt_es.engine.work import recorded_run
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.places import Place
 from skillopt_es.projections.persistent import Ledger

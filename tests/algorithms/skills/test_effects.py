@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.algorithms.skills.effects import Draw, effects, standard_errors
-from skillopt_es.engine.work import some_of
+from skillopt_es.engine.draws import some_of
 
 CHANGES = ("a", "b", "c")
 
