@@ -17,10 +17,10 @@ from skillopt_es.adapters.models.simulated.optimizer import WARNING
 from skillopt_es.adapters.models.simulated.reminders import reminder, rules_named_in
 from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, STYLE
 from skillopt_es.adapters.models.simulated.worlds import topic_of
+from skillopt_es.algorithms.optimizer import described
 from skillopt_es.engine.rollout import fenced
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
-from skillopt_es.programs.optimizer import described
 from skillopt_es.prompts import system_prompt
 from skillopt_es.replies.answers import MergeReply, PatchReply, read_epoch_text, read_merge, read_patch, read_ranking
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
