@@ -7,7 +7,8 @@ to the next version's, which may not depend on today's configuration:
     @upcast("StepSkipped", version=1)
     def _renamed(payload: Payload) -> Payload: ...
 
-A payload lacks the fields that had their default in its version.
+A payload lacks the fields that had their default in its version. A config key that a release adds or drops is an upcast
+of RunStarted, too: it gives the value that decided as the older release did, which need not be today's default.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -12,7 +13,10 @@ from support.make_golden import GOLDEN
 from skillopt_es.config import load_config, recorded_config
 from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import ConfigError
+from skillopt_es.events import codec
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.upcasts import Payload, Upcast, upcast
 from skillopt_es.events.values import Json
 from skillopt_es.sessions.session import read_state
 
@@ -45,6 +49,26 @@ def test_a_recorded_config_that_lacks_a_key_is_refused_by_its_name(key: str) -> 
     with pytest.raises(ConfigError) as caught:
         recorded_config(without(key, dict(now.resolved)), Path(now.folder))
     assert caught.value.message == f"{key} is missing"
+
+
+def test_a_key_that_a_later_release_adds_comes_from_an_upcast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run of the older release is read with the value that decided then, whatever the default is by now."""
+    started = read_state(GOLDEN / "0.1.0" / "run").started
+    assert started is not None
+    older = codec.encode(evolve(started, config=without("evaluation.gate_noise", dict(started.config))))
+    table: dict[tuple[str, int], Upcast] = {}
+
+    @upcast("RunStarted", version=1, upcasts=table)
+    def _with_noise(payload: Payload) -> Payload:
+        config: Any = payload["config"]
+        return {**payload, "config": {**config, "evaluation": {**config["evaluation"], "gate_noise": "items"}}}
+
+    kind, _, structure = codec._readers["RunStarted"]
+    monkeypatch.setitem(codec._readers, "RunStarted", (kind, 2, structure))
+    blobs = {digest: raw.decode() for digest, raw in older.blobs}
+    read = codec.decode(older.type, older.version, older.data, blobs.__getitem__, upcasts=table)
+    assert isinstance(read, RunStarted)
+    assert recorded_run(read, Path()).config.evaluation.gate_noise == "items"
 
 
 def test_a_log_with_another_config_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What the house measures: how large it is, how small an algorithm is, and how far one call goes."""
