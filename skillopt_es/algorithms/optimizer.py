@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from skillopt_es.engine.algorithms import Consulted
-from skillopt_es.engine.rollout import RecordedTexts, fenced, unpacked
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import fenced, unpacked
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message

@@ -29,8 +29,8 @@ from skillopt_es.engine.differences import (
     mapping_differences,
     mismatch,
 )
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.loop import Ports, perform
-from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.work import Comparisons, Rivals, Rollouts, Unit

@@ -12,7 +12,7 @@ from skillopt_es.algorithms.search.asking import asked_about, taken_from
 from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
 from skillopt_es.algorithms.search.state import Search, SearchState
 from skillopt_es.engine.algorithms import fold_log
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.errors import LogError

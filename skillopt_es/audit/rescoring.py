@@ -21,10 +21,10 @@ from skillopt_es.config import any_overrides
 from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.algorithms import check_allowed
 from skillopt_es.engine.algorithms import evolve as after
+from skillopt_es.engine.attempts import Attempt, RolloutPorts, jobs_at_once
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
 from skillopt_es.engine.draws import comparison_seed
-from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.work import Unit
 from skillopt_es.errors import ConfigError, NotInRun
@@ -237,7 +237,7 @@ class _Again:
         calls = _Answers(event, Journal(self.log.reader), self.log)
         ports = RolloutPorts(hands=self.hands, items=self.items, executor=self.executor, calls=calls)
         try:
-            again, _ = await rollout_job(self.tried.unit, self.tried.run, ports)()
+            again, _ = await Attempt(self.tried.unit, self.tried.run, ports)()
         except (_NotRecordedError, TextErased) as error:
             return self._grade(None, error.message)
         if isinstance(again.outcome, Failed) and isinstance(event.outcome, Measured):

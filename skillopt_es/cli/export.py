@@ -295,7 +295,8 @@ def _sweep_of(log: EventLog) -> tuple[str, str]:
 
 def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
     """Each rollout that has a trajectory, and its text."""
-    from skillopt_es.engine.rollout import RecordedTexts, unpacked
+    from skillopt_es.engine.evidence import RecordedTexts
+    from skillopt_es.engine.trajectories import unpacked
     from skillopt_es.events.journal import Journal
 
     evidence = RecordedTexts(log, Journal(log.reader))

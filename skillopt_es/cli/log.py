@@ -17,7 +17,8 @@ from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
 from skillopt_es.cli.terminal import Toned, print_hanging, say, tell, width
 from skillopt_es.engine.call_records import shown_step, steps_of
-from skillopt_es.engine.rollout import RecordedTexts, unpacked
+from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.trajectories import unpacked
 from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import RunNotFound

@@ -14,8 +14,8 @@ from contextlib import aclosing
 from attrs import evolve, frozen
 
 from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.engine.attempts import Attempt, RolloutPorts, jobs_at_once
 from skillopt_es.engine.calls import Answer, LiveCalls
-from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import AddUp, Comparisons, Decide, Unit, Work
 from skillopt_es.events.values import Role
@@ -65,7 +65,7 @@ class Ahead:
         await asyncio.gather(*self._open)
 
     async def _try(self, units: Sequence[Unit]) -> None:
-        jobs = [rollout_job(unit, self._run, self._ports) for unit in units]
+        jobs = [Attempt(unit, self._run, self._ports) for unit in units]
         workers = jobs_at_once(self._run.config.env.workers)
         try:
             async with aclosing(self._ports.executor.stream(jobs, workers=workers)) as stream:

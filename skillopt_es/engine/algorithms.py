@@ -21,7 +21,7 @@ from attrs import field, frozen
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Contest, Unit, Work
 from skillopt_es.errors import ConfigError

@@ -19,12 +19,13 @@ from attrs import frozen
 
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.algorithms import Algorithm, Asking, Consulted, algorithm_of, evolve
+from skillopt_es.engine.attempts import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
-from skillopt_es.engine.comparing import ComparingPorts, run_comparisons
 from skillopt_es.engine.evaluations import score
+from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.judges import ComparingPorts, run_comparisons
 from skillopt_es.engine.observers import Observer
-from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
 from skillopt_es.engine.work import AddUp, Comparisons, Decide, Questions, Rollouts, Work

@@ -17,7 +17,7 @@ from attrs import evolve
 from skillopt_es.engine.algorithms import Decision, algorithm_at
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import measure
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Decide, Evaluation, Work
 from skillopt_es.events.catalog import CertificateWagered, Event, RolloutCompleted

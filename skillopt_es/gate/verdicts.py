@@ -17,7 +17,7 @@ from attrs import evolve
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Decision, algorithm_at
 from skillopt_es.engine.evaluations import begun_draw, mean_score, measure, selection, test_evaluations, units_of
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import AddUp, Contest, Decide, Evaluation, Rollouts, Work
 from skillopt_es.errors import SettingRefused

@@ -15,7 +15,8 @@ from attrs import frozen
 
 from skillopt_es.engine.algorithms import fold
 from skillopt_es.engine.evaluations import mean_score
-from skillopt_es.engine.rollout import RecordedTexts, Trajectory, unpacked
+from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.trajectories import Trajectory, unpacked
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.log import EventLog

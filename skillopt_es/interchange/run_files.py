@@ -10,7 +10,7 @@ from attrs import define, field
 
 from skillopt_es.algorithms.classic.state import ClassicState, beginning
 from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchProposed, SkillScored
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.places import Place

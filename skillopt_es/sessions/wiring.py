@@ -19,14 +19,15 @@ from attrs import asdict, field, frozen
 from skillopt_es.config import RunConfig, recorded_config
 from skillopt_es.engine.agent_calls import AgentCalls
 from skillopt_es.engine.ahead import Ahead
+from skillopt_es.engine.attempts import RolloutPorts
 from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
-from skillopt_es.engine.comparing import ComparingPorts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
+from skillopt_es.engine.judges import ComparingPorts
 from skillopt_es.engine.loop import Ports, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
-from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunResumed

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.counting import counted
-from skillopt_es.engine.rollout import RecordedTexts, Trajectory, unpacked
+from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.trajectories import Trajectory, unpacked
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import Recorded, RolloutCompleted
 from skillopt_es.events.errors import LogError

@@ -24,11 +24,11 @@ from support.skills import folder, skill
 
 import skillopt_es as so
 from skillopt_es.adapters.harnesses.harness import Harness
-from skillopt_es.engine.skill_tools import Shelf
 from skillopt_es.events.catalog import MinibatchesPlanned, RolloutCompleted
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Message
 from skillopt_es.sessions.session import start
+from skillopt_es.skill.tools import Shelf
 
 PATHS = {"codex": "/v1", "claude_code": "", "copilot": "/v1"}
 SKILL = SkillTree({"SKILL.md": "- know apple\n"})

@@ -19,7 +19,7 @@ from skillopt_es.algorithms.classic.algorithm import CLASSIC
 from skillopt_es.algorithms.classic.state import ClassicState
 from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import algorithms
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import Event
 from skillopt_es.sessions.opening import open_environment

@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.environments import data_settings, open_on, write_lines
 from support.made_searchqa import made_searchqa
 
-from skillopt_es.engine.rollout import Exchange, packed
+from skillopt_es.engine.call_records import Exchange
+from skillopt_es.engine.trajectories import packed
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import ChatReply, Environment, Item, Message, Tool
 

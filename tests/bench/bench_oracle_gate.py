@@ -22,7 +22,7 @@ from worlds.made import WORLDS, World
 
 from skillopt_es.algorithms.search import algorithm
 from skillopt_es.algorithms.search.state import SearchState
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import CandidateGated, Event
 

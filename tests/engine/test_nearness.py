@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillopt_es.engine.nearness import nearness
+from skillopt_es.engine.attempts import nearness
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillopt_es.engine.rollout import fitted, shortened
+from skillopt_es.engine.trajectories import fitted, shortened
 
 MARK = re.compile(r"\n\[… \d+ characters cut …\]\n")
 

@@ -9,7 +9,7 @@ from support.logs import events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.engine.algorithms import evolve
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,

@@ -12,7 +12,7 @@ from skillopt_es.algorithms.classic.prompt_text import meta_skill_section
 from skillopt_es.algorithms.classic.state import ClassicState, StepState
 from skillopt_es.algorithms.optimizer import question, skill_section
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts as Recordings
+from skillopt_es.engine.evidence import RecordedTexts as Recordings
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion

@@ -49,7 +49,7 @@ from skillopt_es.algorithms.classic.words import WORDS
 from skillopt_es.algorithms.optimizer import called, guard
 from skillopt_es.engine.algorithms import Algorithm, Answered, Decision
 from skillopt_es.engine.draws import chunks, epoch_batches, shuffled
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events import catalog as events
 from skillopt_es.events.catalog import (

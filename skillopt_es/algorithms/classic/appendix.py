@@ -20,7 +20,7 @@ from skillopt_es.algorithms.classic.state import ClassicState, StepState
 from skillopt_es.algorithms.optimizer import question
 from skillopt_es.config import OptimizerConfig
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Decide, Questions
 from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten

@@ -9,8 +9,9 @@ from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.algorithms.optimizer import guard, question, skill_section
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
 from skillopt_es.replies.answers import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, EpochText, read_epoch_text

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from skillopt_es.config import OptimizerConfig
 from skillopt_es.config.sections import UpdateMode
-from skillopt_es.engine.rollout import fenced
+from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Draft, Edit, Json, PatchSource, Proposal, Suggestion
 from skillopt_es.replies.answers import (
     FAILURE_SCHEMA,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skillopt_es.algorithms.optimizer import called, described
-from skillopt_es.engine.rollout import fenced
+from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import BufferEntry, FailurePattern
 
 _CAUSES = {"defect": "the skill's defect", "lapse": "a lapse: the skill has the rule"}

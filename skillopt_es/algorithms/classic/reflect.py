@@ -17,8 +17,9 @@ from skillopt_es.algorithms.classic.prompt_text import buffer_section, meta_skil
 from skillopt_es.algorithms.classic.state import ClassicState
 from skillopt_es.algorithms.optimizer import guide_section, question, skill_section, steering_section, without_reply
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts, shown
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import shown
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest

@@ -9,8 +9,9 @@ from skillopt_es.algorithms.classic.prompt_text import buffer_section
 from skillopt_es.algorithms.classic.state import ClassicState, proposals_of
 from skillopt_es.algorithms.optimizer import question, skill_section
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts, fenced
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.catalog import SkillRewritten
 from skillopt_es.events.values import Json, Suggestion
 from skillopt_es.replies.drafts import REWRITE_SCHEMA, RewriteReply, read_rewrite

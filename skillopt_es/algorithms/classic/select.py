@@ -15,7 +15,7 @@ from skillopt_es.algorithms.classic.state import ClassicState, is_train, proposa
 from skillopt_es.algorithms.optimizer import described, question, skill_section
 from skillopt_es.engine.algorithms import Asking, Consulted
 from skillopt_es.engine.evaluations import mean_score
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen
 from skillopt_es.events.values import Measured

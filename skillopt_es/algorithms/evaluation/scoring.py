@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
+from skillopt_es.engine.attempts import run_rollouts
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.evaluations import mean_score, score, units_of
 from skillopt_es.engine.loop import Running, waiting_for
-from skillopt_es.engine.rollout import run_rollouts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Evaluation, Rollouts
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted

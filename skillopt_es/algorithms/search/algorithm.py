@@ -26,7 +26,7 @@ from skillopt_es.algorithms.search.together import tries_to_plan
 from skillopt_es.config import TrainConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import Algorithm, Answered, AtGate, Decision, Words
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events

@@ -30,8 +30,9 @@ from skillopt_es.algorithms.search.state import (
 )
 from skillopt_es.algorithms.search.taking import Asked, Taken, taken
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import fenced, shown, unpacked
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree

@@ -16,8 +16,9 @@ from skillopt_es.algorithms.search.results import rows_at, untouched
 from skillopt_es.algorithms.search.state import SearchState, open_step
 from skillopt_es.algorithms.search.tries import TASKS
 from skillopt_es.engine.draws import shuffled
-from skillopt_es.engine.rollout import RecordedTexts, Trajectory, unpacked
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import Trajectory, unpacked
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch

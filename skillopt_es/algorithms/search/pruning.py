@@ -15,7 +15,7 @@ from skillopt_es.algorithms.search.credit import spoken_of
 from skillopt_es.algorithms.search.placing import belongs_to_others
 from skillopt_es.algorithms.search.results import solved_tasks
 from skillopt_es.algorithms.search.state import PRUNING, SearchState, open_step
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import Event, PatchProposed
 from skillopt_es.events.places import Place

@@ -12,8 +12,9 @@ from skillopt_es.algorithms.search.chance import Chances, History, kinds_of_targ
 from skillopt_es.algorithms.search.credit import Results, Screened, share_of_luck
 from skillopt_es.algorithms.search.state import PRUNING, SearchState, open_step, replaced_by
 from skillopt_es.algorithms.search.steps import OpenStep
-from skillopt_es.engine.rollout import RecordedTexts, unpacked
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import unpacked
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree

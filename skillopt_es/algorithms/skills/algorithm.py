@@ -28,7 +28,7 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import Algorithm, Answered, Decision, Words
 from skillopt_es.engine.draws import epoch_batches
-from skillopt_es.engine.rollout import RecordedTexts
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events

@@ -8,8 +8,9 @@ from skillopt_es.algorithms.optimizer import described, edits_proposed, guide_se
 from skillopt_es.algorithms.skills.planner import EditJob
 from skillopt_es.algorithms.skills.state import Key, Refused, SkillsState, where_of
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest

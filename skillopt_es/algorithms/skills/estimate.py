@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from skillopt_es.engine.estimates import Part, kind_of_call, most_turns
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.skill_tools import MOST_ROUNDS
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import DRAWS_ONCE
+from skillopt_es.skill.tools import MOST_ROUNDS
 
 
 def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:

@@ -9,8 +9,9 @@ from skillopt_es.algorithms.skills.asking import listing_section, open_section, 
 from skillopt_es.algorithms.skills.planner import ManageJob
 from skillopt_es.algorithms.skills.state import WHOLE, Sighting, SkillsState, where_of
 from skillopt_es.engine.algorithms import Asking, Consulted
-from skillopt_es.engine.rollout import RecordedTexts, fenced, shortened
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import fenced, shortened
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import WHOLE_FILES

@@ -18,7 +18,7 @@ from skillopt_es.adapters.models.simulated.reminders import reminder, rules_name
 from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, STYLE
 from skillopt_es.adapters.models.simulated.worlds import topic_of
 from skillopt_es.algorithms.optimizer import described
-from skillopt_es.engine.rollout import fenced
+from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
 from skillopt_es.prompts import system_prompt

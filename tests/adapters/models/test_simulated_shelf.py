@@ -8,9 +8,9 @@ from skillopt_es.adapters.models.simulated.reading import Question
 from skillopt_es.adapters.models.simulated.rules import RULES
 from skillopt_es.adapters.models.simulated.shelf import covering, is_about_skills, listed_in, manage_skills, opened_in
 from skillopt_es.adapters.models.simulated.target import respond
-from skillopt_es.engine.rollout import fenced
-from skillopt_es.engine.skill_tools import LIST, VIEW
+from skillopt_es.engine.trajectories import fenced
 from skillopt_es.ports import ChatRequest, Message, ToolCall
+from skillopt_es.skill.tools import LIST, VIEW
 
 LISTED = "- dates: How dates are written.\n- polite-phrases: Letters.\n- writing-dates: How dates are written."
 TASK = "When was the offer for Leipzig sent?\nNote: Ms Maria Brandt sent the offer on 9 November 2023."

@@ -36,7 +36,7 @@ from skillopt_es.ports import CallFailed
 from skillopt_es.skill.folders import ids_of
 
 ROOT = Path(__file__).parent.parent.parent
-HERE, SKILLS, TOOLS = "algorithms/skills/test_requirements", "algorithms/skills/test_skills", "engine/test_skill_tools"
+HERE, SKILLS, TOOLS = "algorithms/skills/test_requirements", "algorithms/skills/test_skills", "skill/test_tools"
 KIT = f"{SKILLS}::test_skills_is_an_algorithm"
 TESTS: Mapping[int, tuple[str, ...]] = {
     1: (f"{HERE}::test_every_item_has_one_typed_outcome_whatever_fails", KIT),

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Protocol
 
 from attrs import frozen
 
-from skillopt_es.engine.call_records import Exchange
 from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Comparisons, Rivals
 from skillopt_es.events.catalog import AnswersCompared
@@ -22,14 +21,6 @@ from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import EVEN, CallRef, Failed, Json, Measured, Outcome
 from skillopt_es.ports import AsyncCall, ChatReply, ChatRequest, Comparing, Executor, Item, Message
-
-
-class Evidence(Protocol):
-    """Where recorded answers are read."""
-
-    def exchange(self, ref: CallRef) -> Exchange:
-        """The call that an event refers to."""
-        ...
 
 
 @frozen(kw_only=True)
@@ -40,7 +31,7 @@ class ComparingPorts:
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
-    evidence: Evidence
+    evidence: RecordedTexts
 
 
 async def run_comparisons(

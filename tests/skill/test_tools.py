@@ -7,9 +7,9 @@ import json
 import pytest
 from support.skills import folder, skill
 
-from skillopt_es.engine.skill_tools import LIST, VIEW, Shelf, left_to, opened_by, opened_words, tool_named, understood
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import AgentStep, ChatReply, Message, StepKind, ToolCall
+from skillopt_es.skill.tools import LIST, VIEW, Shelf, left_to, opened_by, opened_words, tool_named, understood
 
 TREE = SkillTree(
     {
