@@ -94,6 +94,7 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(built: Path) -> None:
         "skillopt_es/configs/demo/spreadsheetbench/dataset.json",
         "skillopt_es/configs/demo/spreadsheetbench/spreadsheet/total-01/1_total-01_input.xlsx",
         "skillopt_es/configs/init/grader.py.txt",
+        "skillopt_es/adapters/models/simulated/worlds.yaml",
         "skillopt_es/events/catalog.py",
     ):
         assert needed in names

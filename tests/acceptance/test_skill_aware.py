@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.desk import Desk, Done
 
-from skillopt_es.adapters.models.simulated.rules import STYLE
+from skillopt_es.adapters.models.simulated.worlds import house_style
 from skillopt_es.config import load_config
 
 KEYS = {
@@ -24,7 +24,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, dict[str, D
     desk = Desk(tmp_path_factory.mktemp("notes"))
     demo = load_config(None)
     tasks = demo.path(demo.env.data_path)
-    (desk.folder / "SKILL.md").write_text("# Desk\n\n" + "".join(f"- {rule.wording}\n" for rule in STYLE))
+    (desk.folder / "SKILL.md").write_text("# Desk\n\n" + "".join(f"- {rule.wording}\n" for rule in house_style()))
     (desk.folder / "config.yaml").write_text(json.dumps({**demo.resolved, "env": _env(demo.resolved["env"], tasks)}))
     done = {}
     for order in ("measured", "upstream"):

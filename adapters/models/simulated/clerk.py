@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated.forms import MONTHS, Found
+from skillopt_es.adapters.models.simulated.forms import MONTHS, Found, label_of
 from skillopt_es.adapters.models.simulated.kinds import Topic
-from skillopt_es.adapters.models.simulated.officeqa import OFFICEQA, REVISIONS, UNITS, label_of
+from skillopt_es.adapters.models.simulated.worlds import worlds
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatRequest, ToolCall
 
 _ROW = re.compile(r"^(\d+): \|", re.MULTILINE)
 _ABOVE_A_ROW = 40
+_REVISED, _IN_A_UNIT = "revised figure", "unit"
 
 
 @frozen
@@ -33,7 +34,8 @@ class _Done:
 
 def next_request(request: ChatRequest, task: str, obeys: Callable[[Topic], bool]) -> ToolCall | None:
     """What the target asks its tools for next; None when it has what it needs, or knows no such question."""
-    asked = OFFICEQA.topic_of(task) if OFFICEQA.tasks.match(task) and request.tools else None
+    world = worlds()["officeqa"]
+    asked = world.topic_of(task) if re.match(world.tasks, task) and request.tools else None
     if asked is None:
         return None
     topic, found = asked
@@ -53,9 +55,9 @@ def _next(topic: Topic, found: Found, done: list[_Done], *, thorough: bool) -> t
     searched = {each.arguments["path"]: each.answer for each in done if each.tool == "grep"}
     hits = [path for path, answer in searched.items() if _ROW.search(answer)]
     left = [path for path in documents if path not in searched]
-    if left and (not hits or (topic is REVISIONS and thorough)):
+    if left and (not hits or (topic.kind == _REVISED and thorough)):
         return "grep", {"pattern": label_of(found), "path": left[0]}
-    if topic is UNITS and thorough and hits and not any(each.tool == "read" for each in done):
+    if topic.kind == _IN_A_UNIT and thorough and hits and not any(each.tool == "read" for each in done):
         row = _ROW.search(str(searched[hits[0]]))
         assert row is not None
         return "read", {"path": hits[0], "start": max(1, int(row[1]) - _ABOVE_A_ROW), "limit": _ABOVE_A_ROW}
@@ -66,7 +68,7 @@ def _bulletins(topic: Topic, found: Found) -> str:
     """A pattern for the bulletins that may hold the row: they come out in June and in December."""
     named = found.groupdict()
     month, _, year = (named.get("month") or named.get("after") or "").partition(" ")
-    if topic is REVISIONS:
+    if topic.kind == _REVISED:
         return f"*{year}*"
     if month:
         return f"*{year}_{6 if MONTHS.index(month) < 6 else 12:02}*"

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from skillopt_es.adapters.models.simulated import shelf
-from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
-from skillopt_es.adapters.models.simulated.proposals import Reply, merged, proposed, rejected_in, rewrite, rows
+from skillopt_es.adapters.models.simulated.chance import chance
+from skillopt_es.adapters.models.simulated.kinds import Rule, Topic, rules_in
+from skillopt_es.adapters.models.simulated.proposals import BREVITY, Reply, merged, proposed, rejected_in, rewrite, rows
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, chance, rules_in
-from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
+from skillopt_es.adapters.models.simulated.worlds import all_style
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
@@ -84,7 +84,7 @@ def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried
     if not (wanted and left) or WARNING in question.section("Your notes from earlier epochs"):
         return wanted
     # Drawn from the items and the rules alone: how a prompt is worded shall not change what the demo shows.
-    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, ALL_STYLE)))
+    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, all_style())))
     luck = chance("misjudgement", *seen)
     worst = left[int(chance("which", *seen) * len(left))]
     if luck < ONLY_BAD:
@@ -161,8 +161,8 @@ def _guide(question: Question) -> Reply:
 def _note(question: Question) -> Reply:
     if shelf.is_about_skills(question):
         return shelf.manage_skills(question)
-    before = rules_in(question.skill("Skill at the end of the previous epoch"), ALL_STYLE)
-    now = rules_in(_skill(question), ALL_STYLE)
+    before = rules_in(question.skill("Skill at the end of the previous epoch"), all_style())
+    now = rules_in(_skill(question), all_style())
     new = [rule.name for rule in now if rule not in before]
     notes = [
         "Rules that name one kind of value and show its form help.",

@@ -6,18 +6,9 @@ import re
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated.household import (
-    COUNTING,
-    LIGHT,
-    LOOKING,
-    OPENING,
-    PAIRS,
-    TREATMENTS,
-    VERBS,
-    wanted_in,
-)
-from skillopt_es.adapters.models.simulated.kinds import Topic
+from skillopt_es.adapters.models.simulated.household import TREATMENTS, wanted_in
 from skillopt_es.adapters.models.simulated.reminders import forgets
+from skillopt_es.adapters.models.simulated.worlds import worlds
 from skillopt_es.ports import ChatRequest
 
 _SEEN = re.compile(r"Your current observation is: (.*?)\n\nYour admissible commands are: \[(.*?)\]", re.DOTALL)
@@ -51,9 +42,10 @@ class _Player:
     def next(self) -> tuple[str, str]:
         """A thought and the command."""
         last = self.past[-1][1] if self.past else ""
-        if self.past and last != "look" and LOOKING.rule.line_in(self.skill):
+        habits = {rule.name for rule in worlds()["household"].harmful if rule.line_in(self.skill)}
+        if self.past and last != "look" and "looking around" in habits:
             return "I look around after every command.", "look"
-        if last != "inventory" and COUNTING.rule.line_in(self.skill):
+        if last != "inventory" and "counting" in habits:
             return "I check the inventory before every command.", "inventory"
         wanted = self.wanted
         if wanted is None:
@@ -65,30 +57,30 @@ class _Player:
 
     def _search(self, wanted: re.Match[str]) -> tuple[str, str]:
         thing = wanted["lit"] or wanted["what"]
-        stays = wanted["where"] if wanted["how"] == "two" and self._obeys(PAIRS) else ""
+        stays = wanted["where"] if wanted["how"] == "two" and self._obeys("pairs") else ""
         for command in self.commands:
             if command.startswith(f"take {thing} ") and not (stays and f"from {stays} " in command):
                 return f"Here is a {thing}.", command
-        if self._can_open() and self._obeys(OPENING):
+        if self._can_open() and self._obeys("closed places"):
             return "It may be inside.", f"open {self._place}"
         return f"There is no {thing} here.", self._onwards()
 
     def _light(self, held: str) -> tuple[str, str]:
-        if not self._obeys(LIGHT):
+        if not self._obeys("light"):
             return "I look at it.", f"examine {held}"
         lamp = self._first(r"(use \w+ \d+)")
         return ("The lamp is here.", lamp) if lamp else ("There is no lamp here.", self._onwards())
 
     def _carry(self, held: str, wanted: re.Match[str]) -> tuple[str, str]:
         how, there = wanted["how"], f"{wanted['where']} 1"
-        topic, place = TREATMENTS.get(how, (None, ""))
-        if topic and f"You {VERBS[how]} the {held}" not in self._remembered and self._obeys(topic):
-            treat = self._first(rf"({VERBS[how]} {held} with \w+ \d+)")
+        kind, place, verb = TREATMENTS.get(how, ("", "", ""))
+        if kind and f"You {verb} the {held}" not in self._remembered and self._obeys(kind):
+            treat = self._first(rf"({verb} {held} with \w+ \d+)")
             return f"It has to be {how}.", treat or f"go to {place} 1"
         if f"move {held} to {there}" in self.commands:
             return "It belongs here.", f"move {held} to {there}"
         if self._place == there:
-            opens = self._can_open() and self._obeys(OPENING)
+            opens = self._can_open() and self._obeys("closed places")
             return "I cannot put it here.", f"open {there}" if opens else "look"
         return "I carry it to its place.", f"go to {there}"
 
@@ -115,9 +107,8 @@ class _Player:
         found = (re.fullmatch(pattern, command) for command in self.commands)
         return next((each[1] for each in found if each), "")
 
-    def _obeys(self, topic: Topic) -> bool:
-        rule = topic.rule
-        assert rule is not None
+    def _obeys(self, kind: str) -> bool:
+        rule = next(rule for rule in worlds()["household"].style if rule.name == kind)
         assert self.wanted is not None
         # The lapse is the task's: what slips its mind does so at every step.
         task = f"{rule.name}: {self.wanted.string}"

@@ -7,14 +7,19 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from skillopt_es.adapters.models.simulated.kinds import Rule
+from skillopt_es.adapters.models.simulated.chance import chance
+from skillopt_es.adapters.models.simulated.kinds import Rule, rules_in
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.adapters.models.simulated.rules import BREVITY, chance, rules_in
-from skillopt_es.adapters.models.simulated.worlds import ALL_HARMFUL, ALL_STYLE
+from skillopt_es.adapters.models.simulated.worlds import all_harmful, all_style
 from skillopt_es.events.values import Json
 
 FORGETS_GUIDANCE = 0.4
 ADD, REMOVE = "Add the rule: ", "Remove the line: "
+BREVITY = Rule(
+    name="brevity",
+    keywords=(r"\bonly the (?:answer|value)\b",),
+    wording="Give only the answer, without repeating the question.",
+)
 
 _PROTECTED = re.compile(r"\n*<!-- (\w+)_START -->.*?<!-- \1_END -->\n*", re.DOTALL)
 _REJECTED = re.compile(r"^\d+\. \[(\w+)\](.*)$", re.MULTILINE)
@@ -64,7 +69,7 @@ def rejected_in(question: Question) -> list[str]:
         if kind == "draft":
             added = [change for change in said.split("; ") if not change.startswith("Removed: ")]
             # One verdict on many changes: what concerns all answers is suspected first.
-            found += [change for change in added if not rules_in(change, ALL_STYLE)] or added
+            found += [change for change in added if not rules_in(change, all_style())] or added
         elif kind != "remove_rule":
             found.append(said)
     return found
@@ -131,7 +136,7 @@ def _joined(made: Sequence[Reply], called: str, keys: Sequence[str], *, says: st
 
 def _meaning(content: str) -> str:
     """What a proposal is about, so that two wordings of a rule are one."""
-    known = rules_in(content, (*ALL_STYLE, *ALL_HARMFUL, BREVITY))
+    known = rules_in(content, (*all_style(), *all_harmful(), BREVITY))
     return known[0].name if known else " ".join(content.casefold().split())
 
 

@@ -9,9 +9,9 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated.kinds import Topic
-from skillopt_es.adapters.models.simulated.world import World
-from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
+from skillopt_es.adapters.models.simulated.household import missing_in
+from skillopt_es.adapters.models.simulated.kinds import Topic, World
+from skillopt_es.adapters.models.simulated.worlds import world_of
 from skillopt_es.events.values import Json
 
 _FENCED = re.compile(
@@ -52,10 +52,13 @@ class Trajectory:
     @property
     def topic(self) -> Topic | None:
         """What it shows to be missing: the house style of its kind, or what its world reads from it; else None."""
-        lacks = world_of(self.task).lacks
-        if lacks:
-            return lacks(self.task, self.text)
-        asked = topic_of(self.task)
+        world = world_of(self.task)
+        if world.missing == "game":
+            kind = missing_in(self.text)
+            return next((topic for topic in world.topics if topic.kind == kind), None)
+        if world.missing == "asked":
+            return next((topic for topic in world.topics if topic.is_asked_in(self.task)), None)
+        asked = world.topic_of(self.task)
         if asked is None:
             return None
         topic, found = asked

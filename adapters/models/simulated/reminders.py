@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from skillopt_es.adapters.models.simulated.chance import chance
 from skillopt_es.adapters.models.simulated.kinds import Rule
-from skillopt_es.adapters.models.simulated.rules import chance
-from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
+from skillopt_es.adapters.models.simulated.worlds import all_style
 
 # Written out here, not imported: a model knows a skill only as the text it is given.
 _APPENDIX = re.compile(r"<!-- APPENDIX_START -->(.*?)<!-- APPENDIX_END -->", re.DOTALL)
@@ -25,7 +25,7 @@ def without_appendix(skill: str) -> str:
 
 def rules_named_in(notes: str) -> list[Rule]:
     """The rules that a text names."""
-    return [rule for rule in ALL_STYLE if re.search(rf"\b{re.escape(rule.name)}\b", notes)]
+    return [rule for rule in all_style() if re.search(rf"\b{re.escape(rule.name)}\b", notes)]
 
 
 def reminder(rules: Sequence[Rule]) -> str:

@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from skillopt_es.adapters.models.simulated.chance import chance
 from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
 from skillopt_es.adapters.models.simulated.proposals import Reply
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
-from skillopt_es.adapters.models.simulated.rules import STYLE, chance
+from skillopt_es.adapters.models.simulated.worlds import house_style
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatRequest, ToolCall
 
@@ -111,7 +112,7 @@ def manage_skills(question: Question) -> Reply:
     """Changes of the whole folder: skills about the same become one, and one that nobody opens goes."""
     listed = listed_in(question.fenced_under("Names and descriptions"))
     changes: list[Json] = []
-    for rule in STYLE:
+    for rule in house_style():
         same = covering(listed, rule)
         if len(same) > 1:
             changes.append(_merge(question, same, rule))

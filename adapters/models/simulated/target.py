@@ -7,6 +7,7 @@ import re
 from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.simulated import clerk, playing, scripts, shelf
+from skillopt_es.adapters.models.simulated.forms import written
 from skillopt_es.adapters.models.simulated.kinds import Topic
 from skillopt_es.adapters.models.simulated.reminders import forgets
 from skillopt_es.adapters.models.simulated.sight import text_on
@@ -79,8 +80,5 @@ def _answer(task: _Task, skill: str) -> str:
     asked = world.topic_of(task.text + task.evidence)
     assert asked is not None
     topic, found = asked
-    answer = world.named(topic.house(found) if _obeys(topic, task, skill) else topic.naive(found), task.text)
-    for habit in world.habits:
-        if habit.rule.line_in(skill):
-            answer = habit.spoil(answer)
-    return world.said(answer)
+    value = written(topic.house if _obeys(topic, task, skill) else topic.naive, found)
+    return world.reply(value, task.text, skill)

@@ -12,11 +12,12 @@ from support.chat import settings
 from support.make_demo_tasks import make_tasks
 
 from skillopt_es.adapters.models.simulated import open_model
+from skillopt_es.adapters.models.simulated.forms import written
 from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.optimizer import WARNING
+from skillopt_es.adapters.models.simulated.proposals import BREVITY
 from skillopt_es.adapters.models.simulated.reminders import reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, STYLE
-from skillopt_es.adapters.models.simulated.worlds import topic_of
+from skillopt_es.adapters.models.simulated.worlds import house_style, topic_of, worlds
 from skillopt_es.algorithms.optimizer import described
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Edit, Role, Stage
@@ -26,6 +27,8 @@ from skillopt_es.replies.answers import MergeReply, PatchReply, read_epoch_text,
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
 
 TASKS = make_tasks()
+STYLE = house_style()
+HARMFUL = worlds()["house"].harmful
 ALL_RULES = "\n".join(f"- {rule.wording}" for rule in STYLE)
 RECHECK = "<!-- SLOW_UPDATE_START -->\nBefore you answer, re-check every rule.\n<!-- SLOW_UPDATE_END -->"
 
@@ -79,7 +82,7 @@ def test_all_rules_repair_nearly_everything_and_lapses_are_naive_answers() -> No
     for task, answer in wrong:
         asked = topic_of(task["input"])
         assert asked is not None
-        assert answer == asked[0].naive(asked[1])
+        assert answer == written(asked[0].naive, asked[1])
 
 
 def test_guidance_to_recheck_helps_and_never_hurts() -> None:
@@ -355,7 +358,7 @@ def test_every_bundled_task_is_understood() -> None:
     for task in TASKS:
         asked = topic_of(task["input"])
         assert asked is not None
-        assert (asked[0].kind, asked[0].house(asked[1])) == (task["type"], task["expected"])
+        assert (asked[0].kind, written(asked[0].house, asked[1])) == (task["type"], task["expected"])
 
 
 # --- scripts on workbooks ------------------------------------------------------------------------------------------
@@ -363,7 +366,7 @@ def test_every_bundled_task_is_understood() -> None:
 SHEET_TASKS = json.loads(
     (resources.files("skillopt_es.configs") / "demo" / "spreadsheetbench" / "dataset.json").read_text()
 )
-SHEET_RULES = [rule for rule in RULES if rule not in STYLE]
+SHEET_RULES = [rule for rule in worlds()["house"].style if rule not in STYLE]
 
 
 def _scripts(skill: str) -> dict[str, str]:

@@ -16,17 +16,15 @@ from support.environments import data_settings, open_on
 from support.pictures import JPEG, page
 
 from skillopt_es.adapters.models.simulated import open_model
-from skillopt_es.adapters.models.simulated.docvqa import DOCVQA
 from skillopt_es.adapters.models.simulated.kinds import Rule
-from skillopt_es.adapters.models.simulated.officeqa import OFFICEQA
 from skillopt_es.adapters.models.simulated.sight import GLYPHS, text_on
 from skillopt_es.adapters.models.simulated.target import UNKNOWN
-from skillopt_es.adapters.models.simulated.worlds import ALL_HARMFUL, ALL_STYLE
+from skillopt_es.adapters.models.simulated.worlds import all_harmful, all_style, worlds
 from skillopt_es.config.layers import demo_config
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import ChatReply, ChatRequest, Image, Message, Tool
 
-WORLDS = {"docvqa": DOCVQA, "officeqa": OFFICEQA}
+WORLDS = {name: worlds()[name] for name in ("docvqa", "officeqa")}
 OPTIONS: dict[str, dict[str, Any]] = {
     "docvqa": {"data_root": "docvqa"},
     "officeqa": {"data_dirs": ["officeqa/docs"]},
@@ -152,7 +150,7 @@ def test_all_rules_repair_nearly_everything_and_habits_spoil_it(name: str) -> No
 
 def test_a_wording_says_its_own_rule_and_no_other_one() -> None:
     """Of all worlds."""
-    every = (*ALL_STYLE, *ALL_HARMFUL)
+    every = (*all_style(), *all_harmful())
     for rule in every:
         assert [other.name for other in every if other.said_by(rule.wording)] == [rule.name]
     assert len({rule.name for rule in every}) == len(every)

@@ -10,12 +10,18 @@ from support.chat import settings
 from support.environments import CONFINED, data_settings, open_on
 
 from skillopt_es.adapters.models.simulated import open_model
-from skillopt_es.adapters.models.simulated.scripts import SHEET_TOPICS
+from skillopt_es.adapters.models.simulated.worlds import worlds
 from skillopt_es.config.layers import demo_config
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import ChatReply, ChatRequest, Message, Tool
 
-RULES = SkillTree({"SKILL.md": "\n".join(f"- {topic.rule.wording}" for topic in SHEET_TOPICS if topic.rule)})
+RULES = SkillTree(
+    {
+        "SKILL.md": "\n".join(
+            f"- {topic.rule.wording}" for topic in worlds()["house"].topics if topic.script and topic.rule
+        )
+    }
+)
 
 
 async def _ask(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.adapters.models.simulated.rules import RULES
 from skillopt_es.adapters.models.simulated.shelf import covering, is_about_skills, listed_in, manage_skills, opened_in
 from skillopt_es.adapters.models.simulated.target import respond
+from skillopt_es.adapters.models.simulated.worlds import house_style
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.ports import ChatRequest, Message, ToolCall
 from skillopt_es.skill.tools import LIST, VIEW
@@ -72,5 +72,5 @@ def test_the_optimizer_merges_what_is_about_the_same_and_retires_what_nobody_ope
     )
     assert isinstance(retire, dict)
     assert retire["skills"] == ["polite-phrases"]
-    dates = next(rule for rule in RULES if rule.name == "dates")
+    dates = next(rule for rule in house_style() if rule.name == "dates")
     assert covering({"updates": "How updates go."}, dates) == []
