@@ -66,7 +66,7 @@ Decided = Literal[GateAction, Ungated]
 TAKEN: frozenset[str] = frozenset({"accept_new_best", "accept", "force_accept", "placeholder"})
 BY_GATE: frozenset[str] = frozenset({"accept_new_best", "accept", "reject", "indecisive"})
 Cause = Literal["", "defect", "lapse"]
-AppendixOrder = Literal["measured", "upstream"]
+AppendixOrder = Literal["measured", "after_verdict"]
 REFUSED_LEAK = "refused_leak"
 NoteStatus = Literal[
     "added", "skipped_empty", "skipped_too_long", "skipped_already_there", "skipped_appendix_full", "refused_leak"

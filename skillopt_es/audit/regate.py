@@ -387,7 +387,7 @@ def _outcomes(state: AnyState, event: SkillScored) -> list[Outcome]:
 
 
 def _may_promote(run: RunData) -> bool:
-    return run.config.evaluation.eval_test or run.config.evaluation.promote_without_tests
+    return run.config.evaluation.eval_test or not run.config.follows("promote_if_tested")
 
 
 def _shown(event: CandidateGated) -> tuple[str, str]:

@@ -72,11 +72,11 @@ def _mistakes_together(config: RunConfig, reader: _Reader, asks: Sequence[Role])
         threshold = optimizer.skill_aware_consolidate_threshold
         yield reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
     evaluation = config.evaluation
-    if evaluation.stale_scores and evaluation.compare_answers:
-        allowed = "false where evaluation.compare_answers is on: a text that was not tried has no answers to compare"
-        yield reader.error("evaluation.stale_scores", True, allowed)
-    if evaluation.stale_scores and evaluation.gate_rule not in DRAWS_ONCE:
-        allowed = "strict where evaluation.stale_scores is on: a text that was not measured has no draws to compare"
+    if config.follows("stale_scores") and evaluation.compare_answers:
+        allowed = "false where skillopt.follow names stale_scores: a skill that was not tried has no answers to compare"
+        yield reader.error("evaluation.compare_answers", True, allowed)
+    if config.follows("stale_scores") and evaluation.gate_rule not in DRAWS_ONCE:
+        allowed = "strict where skillopt.follow names stale_scores: a skill that was not measured has no repeats"
         yield reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
     prices = reader.source("prices.models") or reader.source("prices.unit")
     yield from _raised(lambda: check_prices(config.prices, prices))

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from skillopt_es.config.places import is_packaged, place_in_words
 from skillopt_es.events.plain import real_path
-from skillopt_es.events.values import AppendixOrder, ConfigFile, GateMetric, GateNoise, GateRule, Json, Role, Trust
+from skillopt_es.events.values import ConfigFile, GateMetric, GateNoise, GateRule, Json, Role, Trust
 from skillopt_es.ports import RoleSettings
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
@@ -199,18 +199,11 @@ class OptimizerConfig:
     longitudinal_pair_policy: PairPolicy = field(metadata=_aliases(PAIR_POLICY_ALIASES))
     use_meta_skill: bool
     ask_again: bool
-    exact_budget: bool
-    schedule_by: Literal["step", "selection"]
-    keep_memory: bool
-    compare_equal_skills: bool
-    notes_after_guidance: bool
     use_skill_aware_reflection: bool
     skill_aware_appendix_source: Literal["both", "failure_only"]
     skill_aware_consolidate_threshold: int = field(metadata=_limits(low=0))
     skill_aware_max_notes: int = field(metadata=_limits(low=1))
-    appendix_order: AppendixOrder
     leak_span: int = field(metadata=_limits(low=0, high=1000))
-    close_gaps: bool
 
 
 @frozen(kw_only=True)
@@ -267,10 +260,6 @@ class EvaluationConfig:
     sel_env_num: int = field(metadata=_limits(low=0))
     test_env_num: int = field(metadata=_limits(low=0))
     eval_test: bool
-    stale_scores: bool
-    skip_unchanged: bool
-    promote_without_tests: bool
-    partial_passes: bool
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -335,6 +324,26 @@ class SkillsConfig:
     most_listed: int = field(metadata=_limits(low=100))
 
 
+SkillOptRule = Literal[
+    "edit_budget",
+    "epoch_end",
+    "gate_unchanged",
+    "leave_gaps",
+    "notes_after_verdict",
+    "partial_passes",
+    "promote_if_tested",
+    "stale_scores",
+]
+"""A decision that SkillOpt takes in another way than we do."""
+
+
+@frozen(kw_only=True)
+class SkillOptConfig:
+    """Which decisions are SkillOpt's, for runs that are compared with it."""
+
+    follow: tuple[SkillOptRule, ...]
+
+
 @frozen(kw_only=True)
 class PricesConfig:
     """What tokens cost; it decides nothing. Recorded, so that a log can be added up without its config."""
@@ -375,6 +384,7 @@ class RunConfig:
     env: EnvConfig
     ray: RayConfig
     skills: SkillsConfig
+    skillopt: SkillOptConfig
     prices: PricesConfig
     budget: BudgetConfig
     folder: str
@@ -385,6 +395,10 @@ class RunConfig:
     released_size: bool = field(default=False, eq=False)
     limit_chosen: bool = field(default=False, eq=False)
     file: ConfigFile | None = field(default=None, eq=False)
+
+    def follows(self, rule: SkillOptRule) -> bool:
+        """Whether this decision is taken as SkillOpt takes it."""
+        return rule in self.skillopt.follow
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""
@@ -420,6 +434,7 @@ SECTIONS: Mapping[str, type] = {
     "env": EnvConfig,
     "ray": RayConfig,
     "skills": SkillsConfig,
+    "skillopt": SkillOptConfig,
     "prices": PricesConfig,
     "budget": BudgetConfig,
 }

@@ -78,6 +78,8 @@ def described(attribute: attrs.Attribute[object]) -> str:
         words = _WORDS[cast(type, get_args(kind)[0])]
     elif kind == WORDS:
         words = "a list of words, a text with commas, or null"
+    elif _is_choice(kind):
+        words = f"a list with any of {', '.join(map(str, literals(get_args(kind)[0])))}"
     elif _is_mapping(kind):
         words = "a mapping of texts (in quotes)" if get_args(kind)[1] is str else "a mapping"
     else:
@@ -129,12 +131,24 @@ def _words(value: object, _: object) -> str | tuple[str, ...] | None:
     raise ValueError("not words")
 
 
+def _chosen(value: object, kind: object) -> object:
+    allowed = literals(get_args(kind)[0])
+    if isinstance(value, list) and all(word in allowed for word in value):
+        return tuple(value)
+    raise ValueError("not words of the list")
+
+
 def _mapping(value: object, kind: object) -> object:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise ValueError("not a mapping")
     if get_args(kind)[1] is str and not all(isinstance(inner, str) for inner in value.values()):
         raise ValueError("not texts")
     return value
+
+
+def _is_choice(kind: object) -> bool:
+    """Whether it is any number of a few words."""
+    return get_origin(kind) is tuple and bool(literals(get_args(kind)[0]))
 
 
 def _is_mapping(kind: object) -> bool:
@@ -152,6 +166,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook_func(lambda kind: kind == int | None, _optional_int)
     converter.register_structure_hook_func(lambda kind: kind == bool | None, _optional_bool)
     converter.register_structure_hook_func(lambda kind: kind == WORDS, _words)
+    converter.register_structure_hook_func(_is_choice, _chosen)
     converter.register_structure_hook_func(_is_mapping, _mapping)
     return converter
 

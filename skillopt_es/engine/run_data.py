@@ -44,7 +44,7 @@ class RunData:
     def passes(self, outcome: Measured) -> bool:
         """Whether a task counts as solved: the whole of it, or any part where partial ones pass."""
         # Any part of the task, but not what rounding leaves of nothing.
-        return outcome.hard >= 1e-9 if self.config.evaluation.partial_passes else outcome.passed
+        return outcome.hard >= 1e-9 if self.config.follows("partial_passes") else outcome.passed
 
     def gate_value(self, score: Score, skill: SkillTree) -> float:
         """The number that the gate compares: the chosen score, and the text's own bonus where that is on."""

@@ -1,8 +1,8 @@
 """
 The gate: what there is of two texts, which draws the rule wants next, and the verdict: who is current, who is best.
 
-Scores that stand for a text nobody measured, as in the original: only where `evaluation.stale_scores` asks for it. Each
-such score is named in the events by the skill that it was measured under.
+Scores that stand for an unmeasured text, as in SkillOpt: only where `skillopt.follow` names `stale_scores`.
+Each such score is named in the events by the skill that it was measured under.
 
 What every algorithm does alike whose steps end at the gate: a candidate's contest and verdict, and the end of the run.
 Pure: tasks and decisions from the core of a state.
@@ -379,7 +379,7 @@ def _turned(candidate: Measurement, current: Measurement | None) -> tuple[tuple[
 
 def kept_score(current: Standing, placed: SkillTree, run: RunData) -> str:
     """The skill whose score stands for a text that nobody measured; "" where the score is unknown instead."""
-    if not run.config.evaluation.stale_scores or placed.hash == current.skill.hash:
+    if not run.config.follows("stale_scores") or placed.hash == current.skill.hash:
         return ""
     return current.stale_from or current.skill.hash
 
@@ -482,7 +482,7 @@ def final_work(state: AnyState, run: RunData, most_fresh: int | None = None) -> 
     assert state.current is not None
     assert state.best is not None
     evaluation = run.config.evaluation
-    may_promote = evaluation.eval_test or evaluation.promote_without_tests
+    may_promote = evaluation.eval_test or not run.config.follows("promote_if_tested")
     if may_promote and state.current.skill.hash != state.best.skill.hash:
         contest = final_contest(state)
         waiting = draw_work(state, run, contest)

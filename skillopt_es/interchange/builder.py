@@ -40,7 +40,7 @@ class Builder:
     @property
     def of_original(self) -> bool:
         """Whether the original wrote the folder, and not an export of ours, whose texts follow our rules."""
-        return "optimizer.appendix_order" not in self.original.config
+        return "skillopt.follow" not in self.original.config
 
     @property
     def current(self) -> Standing:

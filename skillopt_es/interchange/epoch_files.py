@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Measured, Score
+from skillopt_es.interchange.flat_config import followed
 from skillopt_es.interchange.layout import meta_file, meta_folder, safe_name, skill_file, skill_hash, slow_folder
 from skillopt_es.interchange.rollout_files import File, OriginalRollouts, dumped, fail_reason
 from skillopt_es.interchange.segments import Segment
@@ -111,7 +112,7 @@ class EpochFiles:
         return pairs
 
     def _passes(self, outcome: Measured) -> bool:
-        return outcome.hard > 0 if self.config.get("evaluation.partial_passes") else outcome.passed
+        return outcome.hard > 0 if "partial_passes" in followed(self.config) else outcome.passed
 
     def _slow_result(self, applied: SlowUpdateApplied, proposed: SlowUpdateProposed | None) -> Record:
         if applied.verdict.action == "placeholder":

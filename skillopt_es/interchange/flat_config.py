@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import cast
 
 from skillopt_es.config.backends import OWN_KEYS, role_backend
@@ -22,8 +22,8 @@ _FLAT = {
     **{nested: flat for flat, nested in RENAMED.items()},
 }
 _NESTED = {flat: nested for nested, flat in _FLAT.items()}
-_SECTIONS = ("model", "train", "gradient", "optimizer", "rollout", "evaluation", "env")
-_OTHERS = "skillopt"
+_SECTIONS = ("model", "train", "gradient", "optimizer", "rollout", "evaluation", "env", "skillopt")
+_OTHERS = "imported"
 """Where an imported config keeps keys that have no place in our sections."""
 _SECRET = re.compile(r"(api_?key|token|secret|password|credential)$", re.IGNORECASE)
 HIDDEN = "(a secret, not imported)"
@@ -60,6 +60,12 @@ def flat_config(config: Mapping[str, Json]) -> dict[str, Json]:
             key = name if section == _OTHERS else _FLAT.get(f"{section}.{name}", f"{section}.{name}")
             flat[key] = value
     return {**flat, **_backends(flat)}
+
+
+def followed(flat: Mapping[str, Json]) -> Collection[str]:
+    """The decisions that a config of ours left to SkillOpt's rules."""
+    said = flat.get("skillopt.follow")
+    return [rule for rule in said if isinstance(rule, str)] if isinstance(said, list) else ()
 
 
 def nested_config(flat: Mapping[str, Json]) -> dict[str, Json]:

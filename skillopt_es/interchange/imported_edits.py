@@ -22,6 +22,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import AppendixOrder, Draft, Edit, PatchSource, Suggestion
 from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.builder import Builder
+from skillopt_es.interchange.flat_config import followed
 from skillopt_es.interchange.original import Change, OriginalStep, Proposal
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.appendix import Proposed as ProposedNote
@@ -247,8 +248,8 @@ def import_notes(build: Builder, step: OriginalStep, place: str) -> None:
     if notes != step.notes:
         build.gap(place, "what became of the reminder notes", "appendix_notes.json does not follow from the patches")
         return
-    measured = build.original.config.get("optimizer.appendix_order") == "measured"
-    order: AppendixOrder = "measured" if measured else "upstream"
+    measured = not build.of_original and "notes_after_verdict" not in followed(build.original.config)
+    order: AppendixOrder = "measured" if measured else "after_verdict"
     build.add(AppendixExtended(step=step.number, order=order, reports=reports, notes=notes))
     fewer = step.record.notes_consolidated if step.record else None
     if fewer is not None:

@@ -27,8 +27,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, dict[str, D
     (desk.folder / "SKILL.md").write_text("# Desk\n\n" + "".join(f"- {rule.wording}\n" for rule in house_style()))
     (desk.folder / "config.yaml").write_text(json.dumps({**demo.resolved, "env": _env(demo.resolved["env"], tasks)}))
     done = {}
-    for order in ("measured", "upstream"):
-        settings = [f"optimizer.{key}={value}" for key, value in {**KEYS, "appendix_order": order}.items()]
+    for order in ("measured", "after_verdict"):
+        follow = "[]" if order == "measured" else "[notes_after_verdict]"
+        settings = [f"skillopt.follow={follow}", *(f"optimizer.{key}={value}" for key, value in KEYS.items())]
         sets = [word for setting in settings for word in ("--set", setting)]
         done[order] = desk.run("run", "config.yaml", "--run", order, *sets)
     return desk, done
@@ -40,7 +41,7 @@ def _env(recorded: object, tasks: Path) -> dict[str, object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ["measured", "upstream"])
+@pytest.mark.parametrize("order", ["measured", "after_verdict"])
 def test_a_forgetful_target_is_reminded(order: str, trained: tuple[Desk, dict[str, Done]]) -> None:
     """The run ends, says what it did with notes, and every decision and byte is right."""
     desk, done = trained
@@ -68,15 +69,15 @@ def test_the_commands_speak_of_notes(trained: tuple[Desk, dict[str, Done]]) -> N
     lines = desk.run("log", "measured", "--type", "AppendixExtended").out.splitlines()
     assert all("new" in line and ("with the candidate" in line or "stays as it is" in line) for line in lines)
     assert "status: added" in desk.run("show", "measured", lines[0].split()[0]).out
-    assert "is not measured" in desk.run("log", "upstream", "--type", "AppendixWritten").out
-    assert "after the verdict, skill" in done["upstream"].err
-    assert "appendix" in desk.run("usage", "measured").out + desk.run("usage", "upstream").out
+    assert "is not measured" in desk.run("log", "after_verdict", "--type", "AppendixWritten").out
+    assert "after the verdict, skill" in done["after_verdict"].err
+    assert "appendix" in desk.run("usage", "measured").out + desk.run("usage", "after_verdict").out
 
 
 def test_a_key_that_is_wrong_is_named(trained: tuple[Desk, dict[str, Done]]) -> None:
     """With what is allowed, before anything is asked."""
     desk, _ = trained
-    done = desk.run("run", "config.yaml", "--set", "optimizer.appendix_order=later")
+    done = desk.run("run", "config.yaml", "--set", "skillopt.follow=[notes_later]")
     assert done.code == 2
-    assert "optimizer.appendix_order" in done.err
-    assert "measured" in done.err
+    assert "skillopt.follow" in done.err
+    assert "notes_after_verdict" in done.err

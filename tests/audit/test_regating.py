@@ -76,13 +76,12 @@ RULES = (
     ("evaluation.use_semantic_density=true", "evaluation.semantic_density_weight=0.5"),
     ("evaluation.use_semantic_density=true", "evaluation.semantic_density_weight=-3.0"),
     ("optimizer.slow_update_gate_with_selection=false",),
-    ("optimizer.slow_update_gate_with_selection=false", "evaluation.stale_scores=true", "evaluation.use_gate=false"),
+    ("optimizer.slow_update_gate_with_selection=false", "skillopt.follow=[stale_scores]", "evaluation.use_gate=false"),
     (
         "optimizer.slow_update_gate_with_selection=false",
-        "evaluation.stale_scores=true",
-        "evaluation.skip_unchanged=false",
+        "skillopt.follow=[stale_scores, gate_unchanged]",
     ),
-    ("evaluation.eval_test=false", "evaluation.promote_without_tests=true", "evaluation.use_gate=false"),
+    ("evaluation.eval_test=false", "evaluation.use_gate=false"),
 )
 
 

@@ -27,7 +27,7 @@ from skillopt_es.adapters.sandboxes.opening import new_sandbox, open_sandbox
 
 SCRIPT = "import openpyxl\nbook = openpyxl.load_workbook(INPUT_PATH)\nbook.active['D2'] = 5\nbook.save(OUTPUT_PATH)\n"
 WITH_PANDAS = f"import pandas\n{SCRIPT}"
-RANGES = read_ranges("D2", sheet="Sales", scoring="upstream")
+RANGES = read_ranges("D2", sheet="Sales", scoring="skillopt")
 
 
 def processor_seconds() -> float:

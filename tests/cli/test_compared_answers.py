@@ -244,7 +244,7 @@ def test_a_run_without_a_few_comparisons_goes_on(cli: Cli) -> None:
     ("settings", "said"),
     [
         ({"model.judge": ""}, "answers are compared by a judge, and nothing says which model that is"),
-        ({"evaluation.stale_scores": True}, "false where evaluation.compare_answers is on"),
+        ({"skillopt.follow": ["stale_scores"]}, "false where skillopt.follow names stale_scores"),
         ({"env.name": "searchqa", "env.grader": None, "env.rubric": None}, "searchqa"),
     ],
 )

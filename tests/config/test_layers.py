@@ -14,7 +14,7 @@ from skillopt_es.sessions.opening import open_environment
 MODELS = {"optimizer": "o", "target": "t"}
 
 
-@pytest.mark.parametrize("name", ["paper", "safe", "upstream"])
+@pytest.mark.parametrize("name", ["paper", "safe", "skillopt"])
 def test_a_preset_is_found_from_anywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its bare name, whatever folder the file and the user are in."""
     (tmp_path / "deep" / "er").mkdir(parents=True)
@@ -23,8 +23,8 @@ def test_a_preset_is_found_from_anywhere(name: str, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     config = load_config(file)
     assert config.train.seed == 7
-    assert config.optimizer.slow_update_gate_with_selection == (name != "upstream")
-    assert config.evaluation.stale_scores == (name == "upstream")
+    assert config.optimizer.slow_update_gate_with_selection == (name != "skillopt")
+    assert bool(config.skillopt.follow) == (name == "skillopt")
     assert not config.notices
     assert name in presets()
 
@@ -32,11 +32,11 @@ def test_a_preset_is_found_from_anywhere(name: str, tmp_path: Path, monkeypatch:
 def test_a_chain_goes_over_files_to_a_preset(tmp_path: Path) -> None:
     """Each file's base is looked for beside that file."""
     (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "base.yaml").write_text(yaml.safe_dump({"_base_": "upstream", "model": MODELS}))
-    (tmp_path / "mine.yaml").write_text("_base_: shared/base.yaml\nevaluation: {skip_unchanged: true}\n")
+    (tmp_path / "shared" / "base.yaml").write_text(yaml.safe_dump({"_base_": "skillopt", "model": MODELS}))
+    (tmp_path / "mine.yaml").write_text("_base_: shared/base.yaml\nevaluation: {eval_test: false}\n")
     config = load_config(tmp_path / "mine.yaml", ["optimizer.ask_again=true"])
-    assert (config.evaluation.skip_unchanged, config.evaluation.stale_scores) == (True, True)
-    assert (config.optimizer.ask_again, config.optimizer.exact_budget) == (True, False)
+    assert (config.evaluation.eval_test, config.follows("stale_scores")) == (False, True)
+    assert (config.optimizer.ask_again, config.optimizer.leak_span) == (True, 0)
 
 
 def test_a_file_without_an_ending_is_named_by_its_path(tmp_path: Path) -> None:

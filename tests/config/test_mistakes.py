@@ -124,8 +124,8 @@ def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
             "sage",
             "_base_ is 'sage', but there is no such preset",
             (
-                "presets: alfworld, docvqa, livemathematicianbench, officeqa, paper, safe, search, searchqa, skills, "
-                "spreadsheetbench, upstream"
+                "presets: alfworld, docvqa, livemathematicianbench, officeqa, paper, safe, search, searchqa, skillopt, "
+                "skills, spreadsheetbench"
             ),
         ),
         ("/dev/null", "/dev/null is not a plain file", "YAML file"),
@@ -285,12 +285,13 @@ def test_mistakes_of_keys_that_are_right_alone_are_found_at_once(tmp_path: Path)
         tmp_path,
         {
             "optimizer": {"learning_rate": 2, "min_learning_rate": 4},
-            "evaluation": {"stale_scores": True, "compare_answers": True},
+            "evaluation": {"compare_answers": True},
+            "skillopt": {"follow": ["stale_scores"]},
             "model": {"optimizer": ""},
         },
     )
     assert [each.message.split(" is ")[0].rpartition(" ")[2] for each in (error, *error.others)] == [
-        "optimizer.min_learning_rate", "evaluation.stale_scores", "model.optimizer"
+        "optimizer.min_learning_rate", "evaluation.compare_answers", "model.optimizer"
     ]  # fmt: skip
 
 

@@ -166,7 +166,7 @@ CASES: Sequence[Case] = (
     _demo("speculating", "train.speculate=true", "train.num_epochs=2"),
     _demo("reusing", "train.reuse=identical", "model.temperature=0", "train.num_epochs=2"),
     _demo("ungated", "evaluation.use_gate=false", "train.num_epochs=2"),
-    _own("upstream", "right", "model.target_reasoning_effort=", base="upstream"),
+    _own("skillopt", "right", "model.target_reasoning_effort=", base="skillopt"),
     _own("safe", "right", base="safe"),
     # gate rules
     _demo("retest", "evaluation.gate_rule=retest", "evaluation.gate_repeats=4", "train.num_epochs=2"),

@@ -257,8 +257,8 @@ def test_a_candidate_that_is_too_large_is_not_tried_and_told_as_refused(tmp_path
         (("evaluation.min_items=21",), "there are 20 validation items"),
         (("evaluation.no_regression=20",), "at most 19"),
         (
-            ("evaluation.gate_rule=paired", "evaluation.stale_scores=true"),
-            "strict where evaluation.stale_scores is on",
+            ("evaluation.gate_rule=paired", "skillopt.follow=[stale_scores]"),
+            "strict where skillopt.follow names stale_scores",
         ),
     ],
 )

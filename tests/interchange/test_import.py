@@ -126,7 +126,7 @@ def test_a_key_in_a_config_stays_where_it_is(folder: Path, tmp_path: Path) -> No
     """The original keeps some of its keys in clear text; none of them comes into a log."""
     state = imported(folder, tmp_path / "run")
     assert state.started is not None
-    assert state.started.config["skillopt"]["azure_openai_api_key"] == HIDDEN  # type: ignore[index,call-overload]
+    assert state.started.config["imported"]["azure_openai_api_key"] == HIDDEN  # type: ignore[index,call-overload]
     assert b"sk-very-secret" not in (tmp_path / "run/log.db").read_bytes()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from support.exchange import checked, differences, exported, gaps, imported, read
-from support.forgetful import KNOWS_SOME, ON, UPSTREAM, forgetful_world
+from support.forgetful import AFTER_VERDICT, KNOWS_SOME, ON, forgetful_world
 from support.original_folder import killed, resumed, whole
 from support.params import parametrized
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config, ticking
@@ -150,7 +150,7 @@ def test_a_run_that_was_killed_comes_back_as_far_as_it_came(tmp_path: Path) -> N
 
 @parametrized(
     "options",
-    [[], ["optimizer.skill_aware_consolidate_threshold=2"], [UPSTREAM, "optimizer.use_slow_update=false"]],
+    [[], ["optimizer.skill_aware_consolidate_threshold=2"], [AFTER_VERDICT, "optimizer.use_slow_update=false"]],
     ids=["measured", "consolidated", "after the verdict"],
     by_default=1,
 )

@@ -20,8 +20,8 @@ SETTINGS = {
     "gated": ["optimizer.slow_update_gate_with_selection=true"],
     "forced": ["optimizer.slow_update_gate_with_selection=false"],
     "no gate": ["evaluation.use_gate=false"],
-    "stale": ["evaluation.stale_scores=true"],
-    "notes after the verdict": ["optimizer.use_skill_aware_reflection=true", "optimizer.appendix_order=upstream"],
+    "stale": ["skillopt.follow=[stale_scores]"],
+    "notes after the verdict": ["optimizer.use_skill_aware_reflection=true", "skillopt.follow=[notes_after_verdict]"],
 }
 
 

@@ -12,7 +12,7 @@ from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
 from skillopt_es.sessions.session import start
-from support.forgetful import ON, UPSTREAM, forgetful_world
+from support.forgetful import AFTER_VERDICT, ON, forgetful_world
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.scripted_modes import MODES, SKILL, rewriting_world
 
@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "notes": (ON, "train.seed=7"),
     "late advice": (),
     "fewer notes": (ON, "optimizer.skill_aware_consolidate_threshold=2"),
-    "notes after the verdict": (ON, UPSTREAM),
+    "notes after the verdict": (ON, AFTER_VERDICT),
     **{mode: (f"optimizer.skill_update_mode={mode}", "env.skill_init=SKILL.md") for mode in MODES},
 }
 REWRITING = tuple(MODES)

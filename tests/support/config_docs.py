@@ -23,7 +23,7 @@ from skillopt_es.version import installed_for
 ROOT = Path(__file__).parent.parent.parent
 FILE = ROOT / "docs" / "config.md"
 PAGE = Path(__file__).parent / "config_page.md"
-PRESETS = ("safe", "paper", "upstream")  # those of benchmarks have pages of their own
+PRESETS = ("safe", "paper", "skillopt")  # those of benchmarks have pages of their own
 ORIGINAL_KEYS = ROOT / "tests" / "config" / "original" / "keys.txt"
 
 
@@ -142,7 +142,12 @@ def _names() -> Iterator[str]:
 
 
 def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, default_flow_style=True).removesuffix("\n").removesuffix("\n...").replace("''", '""')
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=10_000)
+        .removesuffix("\n")
+        .removesuffix("\n...")
+        .replace("''", '""')
+    )
 
 
 def _row(*cells: str) -> str:

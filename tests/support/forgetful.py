@@ -19,7 +19,7 @@ from support.scripted import (
 
 Reply = dict[str, object]
 ON = "optimizer.use_skill_aware_reflection=true"
-UPSTREAM = "optimizer.appendix_order=upstream"
+AFTER_VERDICT = "skillopt.follow=[notes_after_verdict]"
 KNOWS_SOME = "# Skill\n\n- know apple\n- know birch\n- know cedar\n"
 KNOWS_ALL = f"{KNOWS_SOME}- know daisy\n- know elder\n- know fern\n"
 

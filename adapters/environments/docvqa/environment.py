@@ -42,7 +42,7 @@ class DocVQAOptions:
     image_detail: ImageDetail = field(default="auto", metadata=parsed_by(_detail))
     data_root: str = field(default="", metadata=parsed_by(text))
     max_image_bytes: int = field(default=20_000_000, metadata=parsed_by(positive_int))
-    scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
+    scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
 
 
 class DocVQA:

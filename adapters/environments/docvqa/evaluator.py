@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
-Scoring = Literal["upstream", "extended"]
+Scoring = Literal["skillopt", "extended"]
 
 # As ANLS is defined: what is less alike counts as not alike at all.
 THRESHOLD = 0.5

@@ -102,7 +102,7 @@ def shown(choices: Sequence[Choice]) -> str:
     return "\n".join(f"{choice.label}. {choice.text}" for choice in choices)
 
 
-Scoring = Literal["upstream", "extended"]
+Scoring = Literal["skillopt", "extended"]
 
 # `(B)`, `**B**`, `$B$`, `\boxed{B}`, `Option B`, `B - because …`: one letter in print, perhaps with a word before it.
 _DRESSED = re.compile(
@@ -116,7 +116,7 @@ def chosen(prediction: str, choices: Choices, scoring: Scoring) -> str:
     """
     The label that an answer names; what it says, as a label, when it names none.
 
-    `upstream` reads as SkillOpt does, which takes the article in "A theorem …" for choice A and does not know `(B)`.
+    `skillopt` reads as SkillOpt does, which takes the article in "A theorem …" for choice A and does not know `(B)`.
     """
     labels = {choice.label for choice in choices.all}
     plain = label_of(prediction)

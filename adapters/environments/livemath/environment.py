@@ -25,7 +25,7 @@ class LiveMathOptions:
     use_theorem: bool = field(default=False, metadata=parsed_by(yes_or_no))
     use_sketch: bool = field(default=False, metadata=parsed_by(yes_or_no))
     show_reference: bool = field(default=False, metadata=parsed_by(yes_or_no))
-    scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
+    scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
 
 
 class LiveMath:

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.environments.text import overlap_f1
 
-Scoring = Literal["upstream", "extended"]
+Scoring = Literal["skillopt", "extended"]
 
 _DROPPED = str.maketrans("", "", "".join(set(string.punctuation) - set(".-%")))
 _UNITS = re.compile(r"\b(millions?|billions?|dollars?|nominal)\b")

@@ -53,7 +53,7 @@ class OfficeOptions:
     oracle_pages: bool = field(default=False, metadata=parsed_by(yes_or_no))
     max_tool_turns: int = field(default=24, metadata=parsed_by(positive_int))
     max_queries_per_turn: int = field(default=4, metadata=parsed_by(positive_int))
-    scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
+    scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
     search_api_url: str = field(default="", metadata=parsed_by(text))
     search_auth_env: str = field(default="OFFICEQA_CUSTOM_SEARCH_AUTH", metadata=parsed_by(text))
     search_provider: str = field(default="duckduckgo", metadata=parsed_by(text))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from attrs import frozen
 
-Scoring = Literal["upstream", "extended"]
+Scoring = Literal["skillopt", "extended"]
 
 # Excel takes 1900 for a leap year: with this day as 0, all days from March 1900 on agree.
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 -- cells know no time zones
@@ -33,7 +33,7 @@ def same_value(gold: CellValue, found: CellValue, scoring: Scoring) -> bool:
     """
     Whether a cell holds what it should.
 
-    `upstream` compares as SpreadsheetBench and SkillOpt do: numbers after rounding to two decimals, moments after
+    `skillopt` compares as SpreadsheetBench and SkillOpt do: numbers after rounding to two decimals, moments after
     rounding to days, times without seconds, text that reads as a number as that number. `extended` keeps what that
     finds equal in numbers and text, allows half a cent instead of cutting between 1.00 and 1.01, and takes a date for
     that day's midnight and moments to the second.

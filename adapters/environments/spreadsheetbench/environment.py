@@ -241,5 +241,5 @@ class SpreadsheetOptions:
     max_turns: int = field(default=30, metadata=parsed_by(positive_int))
     data_root: str = field(default="", metadata=parsed_by(text))
     sandbox: SandboxMode = field(default="confined", metadata=parsed_by(one_of("confined", "unconfined")))
-    scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
+    scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
     use_eval_feedback: bool = field(default=False, metadata=parsed_by(yes_or_no))

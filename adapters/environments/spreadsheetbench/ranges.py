@@ -101,7 +101,7 @@ def _corner(cell: str, text: str, scoring: Scoring, *, several: bool) -> tuple[t
 
 def _as_read(cell: str, scoring: Scoring, *, several: bool) -> str:
     """The corner with the letters that count: in ranges the original takes lower-case ones as they are."""
-    return cell if scoring == "upstream" and several else cell.upper()
+    return cell if scoring == "skillopt" and several else cell.upper()
 
 
 def _column(letters: str) -> int:

@@ -93,7 +93,7 @@ def _plan_epoch(state: ClassicState, run: RunData) -> Event:
 
 def _meta_skill_in_force(state: ClassicState, run: RunData) -> str:
     last = state.algorithm.epoch.meta if state.algorithm.epoch is not None else None
-    lost = last is not None and last.result != "written" and not run.config.optimizer.keep_memory
+    lost = last is not None and last.result != "written" and run.config.follows("epoch_end")
     return "" if lost else state.algorithm.meta_skill
 
 
@@ -178,7 +178,7 @@ def _build_candidate(state: ClassicState, run: RunData, guard: LeakGuard) -> Eve
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
     assert state.current is not None
-    close, pins = run.config.optimizer.close_gaps, state.steering.pins
+    close, pins = not run.config.follows("leave_gaps"), state.steering.pins
     return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
 

@@ -6,7 +6,7 @@ where the skill was right and the agent did not follow it, becomes a reminder no
 it, character for character. Too many notes are said again in fewer by the optimizer; where it does not, they stay.
 
 In the order `measured` a step's notes go into its candidate, so that the gate measures what it takes. In the order
-`upstream`, the original's, they go into the current skill after the verdict, whatever it was, without being measured.
+`after_verdict`, SkillOpt's, they go into the current skill after the verdict, whatever it was, without being measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Decide, Questions
 from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Json, PatchSource, SkillTree
+from skillopt_es.events.values import AppendixOrder, Json, PatchSource, SkillTree
 from skillopt_es.gate.verdicts import kept_score
 from skillopt_es.replies.answers import CONSOLIDATION_SCHEMA
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
@@ -48,10 +48,10 @@ def extension(step: StepState, current: SkillTree, run: RunData, guard: LeakGuar
     """The notes of all analysts, in the order of the plan, joined to those that the skill has."""
     assert step.groups is not None
     proposed = [Proposed(group.id, note) for group in step.groups for note in step.patches[group.id].notes]
-    optimizer = run.config.optimizer
-    most = optimizer.skill_aware_max_notes
+    most = run.config.optimizer.skill_aware_max_notes
     notes, reports = extended(appendix_notes(current.text), proposed, most=most, leak=guard.leak)
-    return AppendixExtended(step=step.number, order=optimizer.appendix_order, reports=reports, notes=notes)
+    order: AppendixOrder = "after_verdict" if run.config.follows("notes_after_verdict") else "measured"
+    return AppendixExtended(step=step.number, order=order, reports=reports, notes=notes)
 
 
 def notes_for_candidate(step: StepState) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def fate_of_notes(step: StepState) -> str:
         return ""
     if not step.extended.added:
         return "no reminder note is new"
-    return "its reminder notes follow" if step.extended.order == "upstream" else "its reminder notes are dropped"
+    return "its reminder notes follow" if step.extended.order == "after_verdict" else "its reminder notes are dropped"
 
 
 def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:

@@ -141,7 +141,7 @@ def more_to_compare(state: ClassicState, run: RunData) -> tuple[str, ...]:
     assert state.algorithm.epoch.comparison is not None
     optimizer = run.config.optimizer
     drawn = state.algorithm.epoch.comparison
-    one_text = drawn.previous == drawn.current and not optimizer.compare_equal_skills
+    one_text = drawn.previous == drawn.current and not run.config.follows("epoch_end")
     if optimizer.longitudinal_pair_policy != "changed" or one_text:
         return ()
     missing = optimizer.slow_update_samples - len(selected_pairs(state, run))

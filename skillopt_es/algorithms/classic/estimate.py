@@ -130,7 +130,7 @@ class _Plan:
         """A candidate a step at most; and the current skill, where it became another text without being measured."""
         config = self.run.config
         unmeasured = config.optimizer.use_slow_update and config.evaluation.use_gate
-        again = self.later if unmeasured and not config.evaluation.stale_scores else 0
+        again = self.later if unmeasured and not config.follows("stale_scores") else 0
         more = self.steps * self.draws * config.evaluation.use_gate
         return self._rollouts("gate", self.val * self.steps, 0, self.val * (self.steps + again + more))
 
@@ -155,7 +155,7 @@ class _Plan:
     def _final(self) -> list[Part]:
         config, tests = self.run.config, len(self.run.test_items)
         fresh = most_for_certificate(self.run)
-        promotes = config.evaluation.eval_test or config.evaluation.promote_without_tests
+        promotes = config.evaluation.eval_test or not config.follows("promote_if_tested")
         differs = config.optimizer.use_slow_update or not config.evaluation.use_gate
         return [
             self._rollouts("final", self.val, 0, self.val * (1 + self.draws) * (promotes and differs)),

@@ -47,7 +47,7 @@ def comparison_evaluations(state: ClassicState, run: RunData, epoch: EpochState)
         skill=state.current.skill,
         seed=seed,
     )
-    if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
+    if epoch.comparison.previous == epoch.comparison.current and not run.config.follows("epoch_end"):
         return [current]
     previous = Evaluation(
         place=place.previous,

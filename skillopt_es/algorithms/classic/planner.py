@@ -122,7 +122,7 @@ def _candidate_work(run: RunData, step: StepState, place: Place) -> Work:
         return Decide("pause_for_optimizer")
     if notes_for_candidate(step):
         return Decide("build_candidate")
-    if not chosen and run.config.evaluation.skip_unchanged:
+    if not chosen and not run.config.follows("gate_unchanged"):
         return Decide("skip:no_edit_chosen")
     failed = step.rewritten is not None and step.rewritten.result != "written"
     return Decide("skip:no_rewrite" if failed else "build_candidate")
@@ -173,8 +173,8 @@ def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
 def _nothing_allowed(state: ClassicState, run: RunData, step: StepState) -> bool:
     """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
     optimizer = run.config.optimizer
-    # Reminder notes are no edits; without an exact budget, 0 takes one edit.
-    if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
+    # Reminder notes are no edits; by SkillOpt's budget, 0 takes one edit.
+    if optimizer.use_skill_aware_reflection or run.config.follows("edit_budget"):
         return False
     if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
         return False
@@ -184,18 +184,18 @@ def _nothing_allowed(state: ClassicState, run: RunData, step: StepState) -> bool
 
 def budget_of(state: ClassicState, run: RunData, step: StepState, available: int) -> int:
     """How many edits a step may apply: as decided, without a cap, or by the schedule."""
-    optimizer = run.config.optimizer
+    optimizer, theirs = run.config.optimizer, run.config.follows("edit_budget")
     if optimizer.skill_update_mode == "full_rewrite_minibatch":
         return 1  # drafts exclude each other; there is no learning rate over them
     if step.learning_rate is not None:
-        return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
-    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
+        return max(1, step.learning_rate.budget) if theirs else step.learning_rate.budget
+    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and not theirs):
         return available
     return edit_budget(
         optimizer.lr_scheduler,
         highest=optimizer.learning_rate,
         lowest=optimizer.min_learning_rate,
-        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
+        step=state.counts.selections + 1 if theirs else step.number,
         total_steps=run.started.total_steps,
     )
 
@@ -251,7 +251,7 @@ def _gate_work(state: ClassicState, run: RunData, step: StepState, place: Place)
     assert state.built is not None
     assert state.current is not None
     candidate = state.built.candidate
-    if candidate.hash == state.built.parent and run.config.evaluation.skip_unchanged:
+    if candidate.hash == state.built.parent and not run.config.follows("gate_unchanged"):
         return Decide("skip:unchanged")
     if counts_as_measured(state, run, state.current, candidate):
         return Decide("gate_candidate")
@@ -291,7 +291,7 @@ def _end_texts_work(state: ClassicState, run: RunData, epoch: EpochState, *, slo
     jobs: list[Job] = []
     if slow and epoch.proposed is None:
         jobs.append(SlowUpdateJob(epoch.number))
-    if meta and not (slow and run.config.optimizer.notes_after_guidance):
+    if meta and not (slow and run.config.follows("epoch_end")):
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))

@@ -170,7 +170,7 @@ def close_step(state: ClassicState) -> ClassicState:
     """The state after the open step: its results are not needed any more."""
     step, epoch = _step(state), state.algorithm.epoch
     assert epoch is not None
-    after_the_verdict = step.extended is not None and step.extended.order == "upstream"
+    after_the_verdict = step.extended is not None and step.extended.order == "after_verdict"
     state = updated(
         state,
         replace(

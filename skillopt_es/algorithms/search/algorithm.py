@@ -97,7 +97,7 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
     quoted = bool(form(run))  # whole items may stand in the skill, then
     watch = guard(rows, current, run, evidence, quoted=quoted)
     leaks = {edit.id: leak for edit in edits if edit.source != "examples" and (leak := watch.leak(edit.content))}
-    close_gaps = run.config.optimizer.close_gaps
+    close_gaps = not run.config.follows("leave_gaps")
     others = [each for each in edits if each.id not in leaks]
     candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=state.steering.pins)
     reports = {each.edit: each for each in applied}

@@ -103,7 +103,7 @@ def asked_about(group: Minibatch, state: SearchState, run: RunData, evidence: Re
         told=_tried_about(group, state, run),
         form=form,
         prompt=system_prompt(_PROMPTS[form]),
-        close_gaps=run.config.optimizer.close_gaps,
+        close_gaps=not run.config.follows("leave_gaps"),
     )
 
 

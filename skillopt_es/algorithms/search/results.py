@@ -223,7 +223,7 @@ def ground(state: SearchState, run: RunData, number: int) -> SkillTree:
     kept = [index for index, each in found.items() if each.won]
     edits = step.in_order(kept)
     return apply_edits(
-        state.current.skill, edits, close_gaps=run.config.optimizer.close_gaps, pins=state.steering.pins
+        state.current.skill, edits, close_gaps=not run.config.follows("leave_gaps"), pins=state.steering.pins
     )[0]
 
 

@@ -95,7 +95,7 @@ def _built(state: SkillsState, run: RunData, evidence: RecordedTexts, edits: tup
     for edit in edits:
         if edit.change in broken:
             refused.setdefault(edit.id, EditReport(edit.id, "skipped_with_its_change", "another part of it is refused"))
-    close_gaps = run.config.optimizer.close_gaps
+    close_gaps = not run.config.follows("leave_gaps")
     candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in refused], close_gaps=close_gaps)
     reports = {**{each.edit: each for each in applied}, **refused}
     return events.CandidateBuilt(

@@ -18,7 +18,7 @@ from skillopt_es.ports import ChatReply, Environment, Episode, Splits
 
 NAME = "docvqa"
 ROW = {"id": "1", "question": "What is the total?", "answers": ["12/3/1998", "1,204.50"]}
-BOTH: tuple[Scoring, ...] = ("upstream", "extended")
+BOTH: tuple[Scoring, ...] = ("skillopt", "extended")
 
 
 def answered(folder: Path, *replies: str | ChatReply, **options: Any) -> tuple[Episode, Target]:
@@ -60,11 +60,11 @@ def test_answers_are_graded_as_the_vectors_say(reply: str, answers: list[str], s
 
 
 @pytest.mark.parametrize(
-    ("said", "upstream"), [("Paris.", 5 / 6), ("“Paris”", 5 / 7), ("Ｐaris", 0.8), ("'Paris.'", 5 / 8)]
+    ("said", "skillopt"), [("Paris.", 5 / 6), ("“Paris”", 5 / 7), ("Ｐaris", 0.8), ("'Paris.'", 5 / 8)]
 )
-def test_the_extended_scoring_overlooks_print(said: str, upstream: float) -> None:
+def test_the_extended_scoring_overlooks_print(said: str, skillopt: float) -> None:
     """Outer quotes, a full stop and wide letters; never another word."""
-    assert anls(said, ["Paris"], "upstream") == pytest.approx(upstream)
+    assert anls(said, ["Paris"], "skillopt") == pytest.approx(skillopt)
     assert anls(said, ["Paris"], "extended") == 1.0
     assert anls("Paros", ["Paris"], "extended") == pytest.approx(0.8)
 

@@ -46,12 +46,12 @@ def answered(folder: Path, *replies: str | ChatReply, **options: Any) -> tuple[E
 )
 def test_labels_are_read_as_the_original_reads_them(reply: str) -> None:
     """With the stricter reading and with the wider one."""
-    assert chosen(answer_in(reply), FIVE, "upstream") == "B"
+    assert chosen(answer_in(reply), FIVE, "skillopt") == "B"
     assert chosen(answer_in(reply), FIVE, "extended") == "B"
 
 
 @pytest.mark.parametrize(
-    ("said", "upstream", "extended"),
+    ("said", "skillopt", "extended"),
     [
         ("(B)", "(B", "B"),
         ("**B**", "**B**", "B"),
@@ -64,9 +64,9 @@ def test_labels_are_read_as_the_original_reads_them(reply: str) -> None:
         ("F", "F", "F"),
     ],
 )
-def test_other_notations_count_only_in_the_extended_scoring(said: str, upstream: str, extended: str) -> None:
+def test_other_notations_count_only_in_the_extended_scoring(said: str, skillopt: str, extended: str) -> None:
     """The article A is a choice only for the original."""
-    assert chosen(said, FIVE, "upstream") == upstream
+    assert chosen(said, FIVE, "skillopt") == skillopt
     assert chosen(said, FIVE, "extended") == extended
 
 
@@ -261,7 +261,7 @@ def test_analysts_of_training_items_may_be_shown_theorem_and_sketch(tmp_path: Pa
     ("key", "value", "allowed"),
     [
         ("shuffle_choices", "yes", "true or false"),
-        ("scoring", "loose", "one of upstream, extended"),
+        ("scoring", "loose", "one of skillopt, extended"),
         ("max_turns", 0, "at least 1"),
     ],
 )

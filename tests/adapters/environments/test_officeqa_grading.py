@@ -28,7 +28,7 @@ def test_texts_become_what_the_original_makes_of_them(text: str, normal: str) ->
 
 
 @pytest.mark.parametrize(
-    ("got", "gold", "upstream", "extended"),
+    ("got", "gold", "skillopt", "extended"),
     [
         ("5 million", "5 billion", 1, 0),
         ("1,234.0", "1234", 0, 1),
@@ -56,17 +56,17 @@ def test_texts_become_what_the_original_makes_of_them(text: str, normal: str) ->
         ("", "0", 0, 0),
     ],
 )
-def test_the_two_ways_to_compare(got: str, gold: str, upstream: int, extended: int) -> None:
+def test_the_two_ways_to_compare(got: str, gold: str, skillopt: int, extended: int) -> None:
     """What is right in one may be wrong in the other; both are the same whichever comes first."""
-    assert (grade(got, gold, "upstream").right, grade(got, gold, "extended").right) == (upstream, extended)
-    assert grade(gold, got, "upstream").right == upstream
+    assert (grade(got, gold, "skillopt").right, grade(got, gold, "extended").right) == (skillopt, extended)
+    assert grade(gold, got, "skillopt").right == skillopt
     assert grade(gold, got, "extended").right == extended
 
 
 def test_soft_is_token_f1() -> None:
     """Empty against empty is 1, and words count as often as they stand."""
-    assert grade("savings bonds", "U.S. savings bonds", "upstream").f1 == pytest.approx(0.8)
-    assert grade("million", "dollars", "upstream") == Grade(True, 1.0)
+    assert grade("savings bonds", "U.S. savings bonds", "skillopt").f1 == pytest.approx(0.8)
+    assert grade("million", "dollars", "skillopt") == Grade(True, 1.0)
     assert grade("3.50 and 4", "3.5 4", "extended").f1 == pytest.approx(0.8)
     assert grade("x", "dollars", "extended") == Grade(False, 0.0)
 
@@ -74,7 +74,7 @@ def test_soft_is_token_f1() -> None:
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_grades_are_bounded_and_a_right_answer_has_all_of_soft(got: str, gold: str) -> None:
     """Whatever the texts."""
-    for scoring in ("upstream", "extended"):
+    for scoring in ("skillopt", "extended"):
         found = grade(got, gold, scoring)  # type: ignore[arg-type]
         assert 0 <= found.f1 <= 1
         assert found.f1 == 1 or not found.right

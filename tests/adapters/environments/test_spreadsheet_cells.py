@@ -71,17 +71,17 @@ def pairs(table: list[list[CellValue]]) -> list[tuple[CellValue, CellValue, bool
     return [(left, right, one == other) for (one, left), (other, right) in itertools.product(placed, repeat=2)]
 
 
-@pytest.mark.parametrize("scoring", ["upstream", "extended"])
+@pytest.mark.parametrize("scoring", ["skillopt", "extended"])
 def test_cells_compare_as_the_table_says(scoring: str) -> None:
     """Every pair of it, either way round."""
-    table = pairs(UPSTREAM if scoring == "upstream" else EXTENDED)
+    table = pairs(UPSTREAM if scoring == "skillopt" else EXTENDED)
     assert len(table) > 150
     wrong = [pair for pair in table if same_value(pair[0], pair[1], scoring) is not pair[2]]  # type: ignore[arg-type]
     assert not wrong
 
 
 @pytest.mark.parametrize(
-    ("gold", "found", "upstream", "extended"),
+    ("gold", "found", "skillopt", "extended"),
     [
         (1.005, 1.01, False, True),
         (1.0049, 1.0051, False, True),
@@ -103,10 +103,10 @@ def test_cells_compare_as_the_table_says(scoring: str) -> None:
     ],
 )
 def test_the_extended_scoring_differs_where_the_original_cuts(
-    gold: CellValue, found: CellValue, upstream: bool, extended: bool
+    gold: CellValue, found: CellValue, skillopt: bool, extended: bool
 ) -> None:
     """Half a cent, days and moments, yes and no in words."""
-    assert same_value(gold, found, "upstream") is same_value(found, gold, "upstream") is upstream
+    assert same_value(gold, found, "skillopt") is same_value(found, gold, "skillopt") is skillopt
     assert same_value(gold, found, "extended") is same_value(found, gold, "extended") is extended
 
 
@@ -116,7 +116,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@given(VALUES, VALUES, st.sampled_from(["upstream", "extended"]))
+@given(VALUES, VALUES, st.sampled_from(["skillopt", "extended"]))
 def test_comparing_is_symmetric_and_never_fails(left: CellValue, right: CellValue, scoring: str) -> None:
     """A value equals itself, unless it is text that reads as not a number."""
     assert same_value(left, right, scoring) == same_value(right, left, scoring)  # type: ignore[arg-type]
@@ -149,13 +149,13 @@ def rectangle(left: int, top: int, right: int, bottom: int, sheet: str = "") -> 
 )
 def test_positions_name_ranges(position: str, ranges: list[Range]) -> None:
     """With both scorings."""
-    assert [*read_ranges(position, sheet="", scoring="upstream")] == ranges
+    assert [*read_ranges(position, sheet="", scoring="skillopt")] == ranges
     assert [*read_ranges(position, sheet="", scoring="extended")] == ranges
 
 
 def test_lower_case_ranges_are_what_they_say_only_in_the_extended_scoring() -> None:
     """The original counts small letters from AG on."""
-    assert read_ranges("a1:b2", sheet="", scoring="upstream") == (rectangle(33, 1, 34, 2),)
+    assert read_ranges("a1:b2", sheet="", scoring="skillopt") == (rectangle(33, 1, 34, 2),)
     assert [column_name(33), column_name(34)] == ["AG", "AH"]
     assert read_ranges("a1:b2", sheet="", scoring="extended") == (rectangle(1, 1, 2, 2),)
 
@@ -168,17 +168,17 @@ def test_whole_columns_and_rows_are_graded_in_the_extended_scoring(position: str
     """The original fails on them."""
     assert read_ranges(position, sheet="", scoring="extended") == (extended,)
     with pytest.raises(ValueError, match="`scoring: extended`"):
-        read_ranges(position, sheet="", scoring="upstream")
+        read_ranges(position, sheet="", scoring="skillopt")
 
 
 def test_the_answer_sheet_holds_for_every_range_that_names_none() -> None:
     """Not for the first of a list alone."""
-    found = read_ranges("A1,B1,Other!C1", sheet="Data", scoring="upstream")
+    found = read_ranges("A1,B1,Other!C1", sheet="Data", scoring="skillopt")
     assert [each.sheet for each in found] == ["Data", "Data", "Other"]
 
 
 @pytest.mark.parametrize("position", ["", " , ", "A", "1", "A0", "A1:", "A1:B2:C3", "XFE1", "A1048577", "total", "Ä1"])
-@pytest.mark.parametrize("scoring", ["upstream", "extended"])
+@pytest.mark.parametrize("scoring", ["skillopt", "extended"])
 def test_a_position_that_names_no_cell_is_refused(position: str, scoring: str) -> None:
     """With what is wrong; nothing passes because nothing is compared."""
     with pytest.raises(ValueError, match="`answer_position`"):
@@ -188,12 +188,12 @@ def test_a_position_that_names_no_cell_is_refused(position: str, scoring: str) -
 @given(st.integers(1, 16_384))
 def test_column_names_are_read_as_they_are_written(column: int) -> None:
     """Both ways."""
-    [found] = read_ranges(f"{column_name(column)}1", sheet="", scoring="upstream")
+    [found] = read_ranges(f"{column_name(column)}1", sheet="", scoring="skillopt")
     assert found.left == found.right == column
 
 
 @pytest.mark.parametrize(
-    ("reply", "upstream", "extended"),
+    ("reply", "skillopt", "extended"),
     [
         ("```python\nx = 1\n```", "x = 1", "x = 1"),
         ("First:\n```\nx = 1\n```\nthen\n```python\ny = 2\n```", "x = 1", "x = 1"),
@@ -205,7 +205,7 @@ def test_column_names_are_read_as_they_are_written(column: int) -> None:
         ("```python\n    x = 1\n```", "    x = 1", "    x = 1"),
     ],
 )
-def test_the_script_is_the_first_fenced_block(reply: str, upstream: str, extended: str) -> None:
+def test_the_script_is_the_first_fenced_block(reply: str, skillopt: str, extended: str) -> None:
     """A block that is never closed counts only in the extended reading."""
-    assert code_in(reply, "upstream") == upstream
+    assert code_in(reply, "skillopt") == skillopt
     assert code_in(reply, "extended") == extended

@@ -1,4 +1,4 @@
-"""The original's decisions where ours are others: each behind a key of its own, all in the preset `upstream`."""
+"""The original's decisions where ours are others: each behind a key of its own, all in the preset `skillopt`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import pytest
 import yaml
@@ -24,6 +24,7 @@ from support.scripted import (
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
+from skillopt_es.config.sections import SkillOptRule
 from skillopt_es.engine.algorithms import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
@@ -98,15 +99,20 @@ NO_SLOW = "optimizer.use_slow_update=false"
 PRUNED = {"patch": {"edits": [{"op": "delete", "target": "- know apple"}, {"op": "append", "content": "- know birch"}]}}
 
 
-@pytest.mark.parametrize("close", ["true", "false"])
-def test_removed_lines_leave_their_gaps_in_the_original(close: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("leave", ["", "leave_gaps"])
+def test_removed_lines_leave_their_gaps_in_the_original(leave: str, tmp_path: Path) -> None:
     """Which of the two it was, the candidate says."""
-    settings = ("train.num_epochs=1", NO_SLOW, f"optimizer.close_gaps={close}", "env.skill_init=SKILL.md")
+    settings = (
+        "train.num_epochs=1",
+        NO_SLOW,
+        f"skillopt.follow=[{leave}]",
+        "env.skill_init=SKILL.md",
+    )
     (tmp_path / "SKILL.md").write_text("# A\n\n- know apple\n\n- know fern\n")
     events = train(tmp_path, *settings, world=world_of({"analyst": PRUNED, "merge": "as they are"}))
     built = of(CandidateBuilt, events)[0]
-    assert built.gaps_closed == (close == "true")
-    gap = "\n" if close == "true" else "\n\n\n"
+    assert built.gaps_closed == (not leave)
+    gap = "\n\n\n" if leave else "\n"
     assert built.candidate.text == f"# A\n{gap}- know fern\n\n- know birch\n"
 
 
@@ -125,7 +131,7 @@ def test_a_useless_reply_is_not_asked_for_again(tmp_path: Path) -> None:
 
 def test_a_mode_without_a_cap_follows_the_scheduler_in_the_original(tmp_path: Path) -> None:
     """`none` is capped there."""
-    events = train(tmp_path, "optimizer.lr_control_mode=none", "optimizer.exact_budget=false")
+    events = train(tmp_path, "optimizer.lr_control_mode=none", "skillopt.follow=[edit_budget]")
     ranked = of(EditsRanked, events)
     assert [e.budget for e in ranked] == [
         edit_budget("cosine", highest=2, lowest=1, step=e.step, total_steps=9) for e in ranked
@@ -136,16 +142,16 @@ def test_a_mode_without_a_cap_follows_the_scheduler_in_the_original(tmp_path: Pa
 def test_a_budget_of_zero_applies_one_edit_in_the_original(tmp_path: Path) -> None:
     """The optimizer's number is recorded as it was said."""
     world = world_of({"learning_rate": {"learning_rate": 0}})
-    events = train(tmp_path, "optimizer.lr_control_mode=autonomous", "optimizer.exact_budget=false", world=world)
+    events = train(tmp_path, "optimizer.lr_control_mode=autonomous", "skillopt.follow=[edit_budget]", world=world)
     assert {event.budget for event in of(LearningRateChosen, events)} == {0}
     assert {(event.budget, len(event.chosen)) for event in of(EditsRanked, events)} == {(1, 1)}
 
 
-@pytest.mark.parametrize(("counted", "steps"), [("step", [3, 4]), ("selection", [1, 2])])
+@pytest.mark.parametrize(("counted", "steps"), [("", [3, 4]), ("edit_budget", [1, 2])])
 def test_skipped_steps_do_not_lower_the_budget_in_the_original(counted: str, steps: list[int], tmp_path: Path) -> None:
     """Its scheduler counts selections, not steps."""
     world = world_of({"@e1/s1/b0": IDLE, "@e1/s2/b0": IDLE})
-    settings = (f"optimizer.schedule_by={counted}", "optimizer.lr_scheduler=linear", "optimizer.learning_rate=9")
+    settings = (f"skillopt.follow=[{counted}]", "optimizer.lr_scheduler=linear", "optimizer.learning_rate=9")
     events = train(tmp_path, *settings, world=world)
     assert [event.step for event in of(StepSkipped, events)][:2] == [1, 2]
     assert [event.budget for event in of(EditsRanked, events)][:2] == [
@@ -160,7 +166,7 @@ def test_skipped_steps_do_not_lower_the_budget_in_the_original(counted: str, ste
 def test_an_epoch_without_notes_breaks_the_chain_in_the_original(keep: bool, tmp_path: Path) -> None:
     """And the next one begins its notes anew."""
     world = world_of({"@e3/meta": "hm"})
-    settings = ("train.num_epochs=4", "optimizer.ask_again=false", f"optimizer.keep_memory={str(keep).lower()}")
+    settings = ("train.num_epochs=4", "optimizer.ask_again=false", f"skillopt.follow={'[]' if keep else '[epoch_end]'}")
     events = train(tmp_path, *settings, world=world)
     results = [event.result for event in of(MetaSkillWritten, events)]
     assert results == ["first_epoch", "written", "unusable", "written"]
@@ -171,7 +177,7 @@ def test_an_epoch_without_notes_breaks_the_chain_in_the_original(keep: bool, tmp
 def test_one_text_is_tried_twice_for_a_comparison_in_the_original(tmp_path: Path) -> None:
     """What turns between the two is taken for a change."""
     world = world_of({"analyst": IDLE})
-    events = train(tmp_path, "train.num_epochs=2", "optimizer.compare_equal_skills=true", NO_SLOW, world=world)
+    events = train(tmp_path, "train.num_epochs=2", "skillopt.follow=[epoch_end]", NO_SLOW, world=world)
     places = [event.place for event in of(RolloutCompleted, events) if event.place.startswith("e2/slow")]
     assert places == ["e2/slow/previous"] * 5 + ["e2/slow/current"] * 5
 
@@ -188,7 +194,7 @@ def test_notes_are_written_after_the_guidance_was_judged_in_the_original(tmp_pat
             return optimizer_reply(request)
 
         world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", answer))
-        settings = ("train.num_epochs=2", f"optimizer.notes_after_guidance={str(after).lower()}")
+        settings = ("train.num_epochs=2", f"skillopt.follow={'[epoch_end]' if after else '[]'}")
         events = train(tmp_path / str(after), *settings, world=world)
         applied, written = of(SlowUpdateApplied, events)[-1], of(MetaSkillWritten, events)[-1]
         assert applied.skill.text not in asked[after][0]
@@ -204,7 +210,7 @@ SMALL = ("optimizer.learning_rate=1", "train.batch_size=6")
 def test_forced_guidance_keeps_the_old_score_in_the_original(tmp_path: Path) -> None:
     """Each event that leans on such a score names the skill it was measured under; nothing is measured for it."""
     harm = {"slow_update": {"slow_update_content": "\n".join(f"- spoil {kind}" for kind in KINDS)}}
-    events = train(tmp_path, *SMALL, "evaluation.stale_scores=true", world=world_of(harm))
+    events = train(tmp_path, *SMALL, "skillopt.follow=[stale_scores]", world=world_of(harm))
     forced = next(event for event in of(SlowUpdateApplied, events) if event.verdict.action == "force_accept")
     after = events.index(forced)
     first = of(CandidateGated, events[after:])[0]
@@ -229,8 +235,12 @@ def test_notes_after_the_verdict_keep_the_old_score_in_the_original(tmp_path: Pa
     """Also over several steps, back to the skill that was measured; the best skill has none of them."""
     noted = {"patch": {"edits": []}, "appendix_notes": ["Read the kind before you answer."]}
     world = world_of({"@e1/s1/b0": noted})
-    settings = ("optimizer.use_skill_aware_reflection=true", "optimizer.appendix_order=upstream", "train.num_epochs=1")
-    events = train(tmp_path, *settings, "evaluation.stale_scores=true", NO_SLOW, world=world)
+    settings = (
+        "optimizer.use_skill_aware_reflection=true",
+        "skillopt.follow=[notes_after_verdict, stale_scores]",
+        "train.num_epochs=1",
+    )
+    events = train(tmp_path, *settings, NO_SLOW, world=world)
     [written] = of(AppendixWritten, events)
     after = fold(events[: events.index(written) + 1])
     assert after.current is not None
@@ -246,7 +256,7 @@ def test_notes_after_the_verdict_keep_the_old_score_in_the_original(tmp_path: Pa
 def test_a_promoted_skill_has_the_score_it_was_promoted_for(tmp_path: Path) -> None:
     """Not the one that stood for it until then."""
     help_ = {"slow_update": {"slow_update_content": "\n".join(f"- know {kind}" for kind in KINDS)}}
-    events = train(tmp_path, *SMALL, "train.num_epochs=2", "evaluation.stale_scores=true", world=world_of(help_))
+    events = train(tmp_path, *SMALL, "train.num_epochs=2", "skillopt.follow=[stale_scores]", world=world_of(help_))
     [promoted] = of(BestPromoted, events)
     state = fold(events)
     assert state.best is not None
@@ -256,7 +266,11 @@ def test_a_promoted_skill_has_the_score_it_was_promoted_for(tmp_path: Path) -> N
 def test_a_gated_slow_update_meets_an_old_score_in_the_original(tmp_path: Path) -> None:
     """After an epoch whose steps changed nothing, the skill with the placeholder has the score from before it."""
     world = world_of({"analyst": IDLE, "slow_update": {"slow_update_content": "- know apple"}})
-    settings = ("evaluation.stale_scores=true", "optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2")
+    settings = (
+        "skillopt.follow=[stale_scores]",
+        "optimizer.slow_update_gate_with_selection=true",
+        "train.num_epochs=2",
+    )
     events = train(tmp_path, *settings, world=world)
     placeholder, gated = of(SlowUpdateApplied, events)
     assert (placeholder.verdict.action, gated.verdict.action) == ("placeholder", "accept_new_best")
@@ -270,8 +284,7 @@ def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: 
     """A text with a score is rejected without a rollout; one that was never tried is tried."""
     world = world_of({"analyst": {"patch": {"edits": [{"op": "delete", "target": "not there"}]}}})
     settings = (
-        "evaluation.skip_unchanged=false",
-        "evaluation.stale_scores=true",
+        "skillopt.follow=[gate_unchanged, stale_scores]",
         "optimizer.use_meta_skill=false",
         "optimizer.ask_again=false",
     )
@@ -290,7 +303,7 @@ def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: 
 def test_a_step_without_an_edit_is_gated_too_in_the_original(tmp_path: Path) -> None:
     """It counts as a rejected attempt there."""
     world = world_of({"analyst": edit("- know apple"), "merge": {"edits": []}})
-    settings = ("train.num_epochs=1", "evaluation.skip_unchanged=false", "optimizer.ask_again=false", NO_SLOW)
+    settings = ("train.num_epochs=1", "skillopt.follow=[gate_unchanged]", "optimizer.ask_again=false", NO_SLOW)
     events = train(tmp_path, *settings, world=world)
     assert {len(event.pool) for event in of(EditsRanked, events)} == {0}
     assert [gate.verdict.action for gate in of(CandidateGated, events)] == ["reject"] * 3
@@ -300,7 +313,7 @@ def test_a_step_without_an_edit_is_gated_too_in_the_original(tmp_path: Path) -> 
 def test_without_tests_nothing_is_promoted_in_the_original(tests: str, promoted: int, tmp_path: Path) -> None:
     """Its final validation belongs to the tests."""
     help_ = {"slow_update": {"slow_update_content": "\n".join(f"- know {kind}" for kind in KINDS)}}
-    settings = ("train.num_epochs=2", "evaluation.promote_without_tests=false", f"evaluation.eval_test={tests}")
+    settings = ("train.num_epochs=2", "skillopt.follow=[promote_if_tested]", f"evaluation.eval_test={tests}")
     events = train(tmp_path, *SMALL, *settings, world=world_of(help_))
     assert len(of(BestPromoted, events)) == promoted
     assert len(of(RunCompleted, events)) == 1
@@ -309,7 +322,7 @@ def test_without_tests_nothing_is_promoted_in_the_original(tests: str, promoted:
 def test_any_part_of_a_task_is_a_pass_in_the_original(tmp_path: Path) -> None:
     """For analysts and for comparisons."""
     world = world_of({"analyst": edit("- know apple")}, PartialEnvironment())
-    events = train(tmp_path, "train.num_epochs=2", "evaluation.partial_passes=true", world=world)
+    events = train(tmp_path, "train.num_epochs=2", "skillopt.follow=[partial_passes]", world=world)
     assert {group.kind for event in of(MinibatchesPlanned, events) for group in event.groups} == {"success"}
     [proposed] = of(SlowUpdateProposed, events)
     assert {pair.category for pair in proposed.pairs} == {"stable_success"}
@@ -322,7 +335,7 @@ def test_any_part_of_a_task_is_a_pass_in_the_original(tmp_path: Path) -> None:
 def test_the_preset_turns_every_such_key(tmp_path: Path) -> None:
     """And nothing else that decides."""
     ours = config(tmp_path)
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"_base_": "upstream", **CONFIG}))
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"_base_": "skillopt", **CONFIG}))
     theirs = load_config(tmp_path / "config.yaml")
     turned = {
         f"{section}.{key}"
@@ -331,29 +344,20 @@ def test_the_preset_turns_every_such_key(tmp_path: Path) -> None:
         for key, value in values.items()
         if value != ours.resolved[section][key]  # type: ignore[index,call-overload]
     }
+    assert theirs.skillopt.follow == get_args(SkillOptRule)
     assert turned == {
         "model.reasoning_effort",
         "gradient.max_trajectory_chars",
-        "optimizer.appendix_order",
         "optimizer.ask_again",
-        "optimizer.close_gaps",
-        "optimizer.compare_equal_skills",
-        "optimizer.exact_budget",
-        "optimizer.keep_memory",
         "optimizer.leak_span",
-        "optimizer.notes_after_guidance",
-        "optimizer.schedule_by",
         "optimizer.skill_aware_max_notes",
-        "evaluation.partial_passes",
-        "evaluation.promote_without_tests",
-        "evaluation.skip_unchanged",
-        "evaluation.stale_scores",
+        "skillopt.follow",
     }
 
 
 def test_a_run_by_the_originals_rules_follows_and_keeps_its_order(tmp_path: Path) -> None:
     """Every step ends at the gate, guidance is forced, and no question is asked twice."""
-    events = train(tmp_path, base="upstream")
+    events = train(tmp_path, base="skillopt")
     assert of(RunCompleted, events)
     assert {event.verdict.action for event in of(SlowUpdateApplied, events)} == {"placeholder", "force_accept"}
     assert all(event.verdict.stale_from for event in of(SlowUpdateApplied, events))

@@ -1,5 +1,5 @@
 """
-A worked example of two epochs under the preset `upstream`, as the original trainer would decide it.
+A worked example of two epochs under the preset `skillopt`, as the original trainer would decide it.
 
 Every expected value is derived by hand from the published behaviour, not from this program's output:
 
@@ -72,7 +72,7 @@ class Example(ScriptedEnvironment):
 
 
 CONFIG: dict[str, object] = {
-    "_base_": "upstream",
+    "_base_": "skillopt",
     "model": {"backend": "simulated", "optimizer": "o", "target": "t", "reasoning_effort": ""},
     "train": {"num_epochs": 2, "batch_size": 4, "accumulation": 1, "seed": 42},
     "gradient": {"minibatch_size": 2, "merge_batch_size": 2},

@@ -14,7 +14,16 @@ from typing import Any
 import pytest
 from attrs import evolve
 from support.crashes import KillAt, in_child
-from support.forgetful import KNOWS_ALL, KNOWS_SOME, ON, UPSTREAM, forgetful_world, noting, noting_reply, silent_reply
+from support.forgetful import (
+    AFTER_VERDICT,
+    KNOWS_ALL,
+    KNOWS_SOME,
+    ON,
+    forgetful_world,
+    noting,
+    noting_reply,
+    silent_reply,
+)
 from support.logs import decisions_of, events_of, rows_of
 from support.params import parametrized
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
@@ -233,8 +242,8 @@ def test_a_step_with_notes_alone_is_gated_on_them(tmp_path: Path) -> None:
         ("evaluation.use_gate=false",),
         ("optimizer.lr_control_mode=autonomous", FEW),
         ("train.accumulation=2", FEW, "optimizer.slow_update_gate_with_selection=true"),
-        (UPSTREAM, FEW),
-        (UPSTREAM, "evaluation.use_gate=false", "optimizer.use_slow_update=false"),
+        (AFTER_VERDICT, FEW),
+        (AFTER_VERDICT, "evaluation.use_gate=false", "optimizer.use_slow_update=false"),
     ],
     ids=",".join,
     by_default=3,
@@ -334,7 +343,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
         no_edits = request.stage == "analyst" and "/s4/" in request.slot
         return json.dumps({**reply, **silent} if no_edits else reply)
 
-    events = train(tmp_path, ON, UPSTREAM, "train.seed=44", world=forgetful_world(optimizer))
+    events = train(tmp_path, ON, AFTER_VERDICT, "train.seed=44", world=forgetful_world(optimizer))
     before: dict[int, str] = {}
     for previous, event in pairwise(events):
         if isinstance(event, AppendixWritten):
@@ -349,7 +358,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
 
 def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -> None:
     """The event keeps the score of the text before; the new text has one when it was measured itself."""
-    events = train(tmp_path, ON, UPSTREAM, "optimizer.use_slow_update=false")
+    events = train(tmp_path, ON, AFTER_VERDICT, "optimizer.use_slow_update=false")
     state = RunState()
     for event in events:
         before, state = state, folded(state, event)
@@ -371,7 +380,7 @@ def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -
 def test_what_is_not_written_yet_is_part_of_the_state(tmp_path: Path) -> None:
     """After each event: the notes of the open step, and those that wait for the verdict to be over."""
     state = RunState()
-    for event in train(tmp_path, ON, UPSTREAM, "train.num_epochs=1"):
+    for event in train(tmp_path, ON, AFTER_VERDICT, "train.num_epochs=1"):
         before, state = snapshot(state), folded(state, event)
         match event:
             case AppendixWritten(notes=notes):
@@ -386,7 +395,7 @@ def test_what_is_not_written_yet_is_part_of_the_state(tmp_path: Path) -> None:
 
 def test_upstream_a_step_ends_with_its_notes(tmp_path: Path) -> None:
     """`--until step N` shows the skill that the next step starts from."""
-    events = train(tmp_path, ON, UPSTREAM, "train.num_epochs=1")
+    events = train(tmp_path, ON, AFTER_VERDICT, "train.num_epochs=1")
     assert of(AppendixWritten, events)
     with EventLog.open(tmp_path / "run") as log:
         for seq, event in enumerate(events, start=1):
@@ -401,7 +410,7 @@ def test_upstream_a_step_ends_with_its_notes(tmp_path: Path) -> None:
 # --- crashes, concurrency, lies ------------------------------------------------------------------------------------
 
 SMALL = (ON, FEW, "train.num_epochs=2", "train.batch_size=6")
-ORDERS = [pytest.param((), id="measured"), pytest.param((UPSTREAM,), id="upstream", marks=pytest.mark.slow)]
+ORDERS = [pytest.param((), id="measured"), pytest.param((AFTER_VERDICT,), id="after_verdict", marks=pytest.mark.slow)]
 
 
 def small(shuffle: random.Random | None = None) -> ScriptedWorld:
@@ -454,8 +463,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A run of each order."""
     folder = tmp_path_factory.mktemp("notes")
     train(folder / "measured", ON, FEW)
-    train(folder / "upstream", ON, FEW, UPSTREAM)
-    return {order: folder / order / "run" for order in ("measured", "upstream")}
+    train(folder / "after_verdict", ON, FEW, AFTER_VERDICT)
+    return {order: folder / order / "run" for order in ("measured", "after_verdict")}
 
 
 def _other_fate(event: AppendixExtended) -> Event:
@@ -479,11 +488,11 @@ LIES: dict[str, tuple[str, type[Event], Callable[[Any], Event], str]] = {
     ),
     "a note's fate": ("measured", AppendixExtended, _other_fate, "reports[0].status"),
     "the list": ("measured", AppendixExtended, lambda event: evolve(event, notes=(*event.notes, "cheat")), "notes"),
-    "the order": ("measured", AppendixExtended, lambda event: evolve(event, order="upstream"), "order"),
+    "the order": ("measured", AppendixExtended, lambda event: evolve(event, order="after_verdict"), "order"),
     "a consolidation": ("measured", AppendixConsolidated, lambda event: evolve(event, notes=("x",)), "notes[0]"),
     "a candidate's notes": ("measured", CandidateBuilt, _without_notes, "candidate.files.SKILL.md"),
-    "what was written": ("upstream", AppendixWritten, lambda event: evolve(event, notes=("x",)), "notes"),
-    "a score": ("upstream", AppendixWritten, lambda event: evolve(event, previous_value=0.99), "previous_value"),
+    "what was written": ("after_verdict", AppendixWritten, lambda event: evolve(event, notes=("x",)), "notes"),
+    "a score": ("after_verdict", AppendixWritten, lambda event: evolve(event, previous_value=0.99), "previous_value"),
 }
 
 
@@ -511,7 +520,7 @@ HOSTILE: dict[str, object] = {
 }
 
 
-FIRST, *OTHERS = (pytest.param(name, (UPSTREAM,), id=f"{name}-upstream") for name in HOSTILE)
+FIRST, *OTHERS = (pytest.param(name, (AFTER_VERDICT,), id=f"{name}-after-verdict") for name in HOSTILE)
 
 
 @parametrized(
@@ -551,7 +560,7 @@ def test_a_hostile_note_stays_in_its_place(name: str, order: tuple[str, ...], tm
     ("overrides", "named"),
     [
         (["optimizer.skill_aware_appendix_source=successes"], "both"),
-        (["optimizer.appendix_order=never"], "measured"),
+        (["skillopt.follow=[never]"], "notes_after_verdict"),
         (["optimizer.skill_aware_max_notes=0"], "skill_aware_max_notes"),
         (["optimizer.skill_aware_consolidate_threshold=-1"], "skill_aware_consolidate_threshold"),
         (["optimizer.skill_aware_consolidate_threshold=30"], "below skill_aware_max_notes"),
