@@ -1,23 +1,25 @@
 """
-What algorithms share that ask the optimizer: the parts of a question, the event for a useless answer, the leak guard.
+What algorithms share that ask the optimizer: the parts of a question, the question for a patch, the leak guard.
 
 The guard is over the items whose trajectories the optimizer was shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
-from skillopt_es.engine.algorithms import Consulted
+from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, unpacked
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
-from skillopt_es.events.values import Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
+from skillopt_es.events.values import CallRef, Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
 from skillopt_es.projections.state import Steering
 from skillopt_es.prompts import system_prompt
-from skillopt_es.replies.answers import PatchReply
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.proposals import PatchReply
 from skillopt_es.skill.leaks import LeakGuard, Shown
 
 _FILES = "It has several files. An edit names its own in `file`; without one it is for {main}."
@@ -103,35 +105,30 @@ def _in_line(kind: str, **parts: str) -> str:
     return "  ".join([f"[{kind}]", *(f"{name}={value!r}" for name, value in parts.items() if value)])
 
 
-def edits_proposed(group: Minibatch, step: int, consulted: Consulted[PatchReply], note: str = "") -> PatchProposed:
-    """What an answer with edits states: its edits, or why there is none."""
-    reply = consulted.value
-    if reply is None:
-        return without_reply(group, step, consulted)
-    return PatchProposed(
-        patch=group.id,
-        step=step,
-        kind=group.kind,
-        items=group.items,
-        result="edits" if reply.edits else "nothing",
-        edits=reply.edits,
-        reasoning=reply.reasoning,
-        note=note,
-        calls=consulted.calls,
-    )
+def patch_asked(
+    group: Minibatch,
+    step: int,
+    request: ChatRequest,
+    read: Callable[[str], PatchReply | Unusable],
+    note: Callable[[], str] = lambda: "",
+) -> Asking[PatchReply]:
+    """A question about one group of attempts, for a patch; the `note` is on what was left out of the answer."""
+    named = partial(PatchProposed, patch=group.id, step=step, kind=group.kind, items=group.items)
 
+    def proposed(reply: PatchReply, calls: tuple[CallRef, ...]) -> PatchProposed:
+        return named(
+            result=reply.result,
+            edits=reply.edits,
+            suggestions=reply.suggestions,
+            drafts=reply.drafts,
+            notes=reply.notes,
+            patterns=reply.patterns,
+            reasoning=reply.reasoning,
+            note=note(),
+            calls=calls,
+        )
 
-def without_reply(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
-    """An answer that could not be used, or that there is none."""
-    return PatchProposed(
-        patch=group.id,
-        step=step,
-        kind=group.kind,
-        items=group.items,
-        result="failed" if consulted.failed else "unusable",
-        note=consulted.why,
-        calls=consulted.calls,
-    )
+    return Asking(request=request, read=read, event=proposed, none=named, silence_fails=True)
 
 
 def guard(

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 from attrs import evolve as replace
 from attrs import field, frozen
@@ -53,18 +53,33 @@ class Consulted(Generic[V]):
     calls: tuple[CallRef, ...] = ()
 
 
+class Nothing(Protocol):
+    """The event that says why there is no value: an outage (`failed`), or answers that cannot be used."""
+
+    def __call__(self, *, result: Literal["failed", "unusable"], note: str, calls: tuple[CallRef, ...]) -> Event:
+        """It, with the calls made."""
+        ...
+
+
 @frozen(kw_only=True)
 class Asking(Generic[V]):
     """
-    A question to the optimizer: what is sent, how a reply is read, and the event that states the result.
+    A question to the optimizer: what is sent, how a reply is read, and the events for a value and for none.
 
-    With `silence_fails` a reply without a word is as good as none: where nobody says anything, nobody is there.
+    With `silence_fails` a reply without a word is an outage: a model that says nothing at all is not there.
     """
 
     request: ChatRequest
     read: Callable[[str], V | Unusable]
-    event: Callable[[Consulted[V]], Event]
+    event: Callable[[V, tuple[CallRef, ...]], Event]
+    none: Nothing
     silence_fails: bool = False
+
+    def stated(self, found: Consulted[V]) -> Event:
+        """The event that states the result."""
+        if found.value is not None:
+            return self.event(found.value, found.calls)
+        return self.none(result="failed" if found.failed else "unusable", note=found.why, calls=found.calls)
 
 
 Handler = Callable[..., RunState[S]]
@@ -72,7 +87,7 @@ Handler = Callable[..., RunState[S]]
 Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
 Question = Callable[[Any, RunState[S], RunData, RecordedTexts], Asking[Any]]
-"""What is asked of the optimizer for one job, how its reply is read, and the event that states the answer. Pure."""
+"""What is asked of the optimizer for one job. Pure."""
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.algorithms import Algorithm, Asking, Consulted, algorithm_of, evolve
+from skillopt_es.engine.algorithms import Algorithm, Consulted, algorithm_of, evolve
 from skillopt_es.engine.attempts import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
@@ -265,7 +265,9 @@ def _question(algorithm: Algorithm[Any], job: object, state: AnyState, run: RunD
     async def ask() -> Event:
         # Built only now: its texts are large, and of many questions only as many as there are workers are open.
         asking = algorithm.questions[type(job)](job, state, run, ports.evidence)
-        return asking.event(await consult(ports.calls, asking, again=run.config.optimizer.ask_again))
+        again = run.config.optimizer.ask_again
+        found = await consult(ports.calls, asking.request, asking.read, again=again, silence_fails=asking.silence_fails)
+        return asking.stated(found)
 
     return ask
 
@@ -277,25 +279,32 @@ _CUT = Unusable("the reply was cut off at the length limit; make it much shorter
 _REPEATED = 300  # characters of a reply that was cut off: all of it would take room, and be taken up again
 
 
-async def consult(calls: Calls, asking: Asking[V], *, again: bool) -> Consulted[V]:
+async def consult(
+    calls: Calls,
+    request: ChatRequest,
+    read: Callable[[str], V | Unusable],
+    *,
+    again: bool,
+    silence_fails: bool = False,
+) -> Consulted[V]:
     """The optimizer's answer, read; with `again`, a useless one is asked for a second time."""
     made: tuple[CallRef, ...] = ()
-    asked = asking.request
+    asked = request
     why = ""
     for last_chance in (False, True) if again else (True,):
         try:
             answer = await calls.ask("optimizer", asked)
         except CallFailed as failure:
-            outage = failure.kind not in _ITS_OWN_FAULT or (asking.silence_fails and failure.kind in _SILENT)
+            outage = failure.kind not in _ITS_OWN_FAULT or (silence_fails and failure.kind in _SILENT)
             return Consulted(value=None, failed=outage, why=f"{failure.kind}: {failure.message}", calls=made)
         # Also a useless answer was paid for: its event names both calls.
         made = (*made, answer.ref)
-        found = _CUT if answer.finish == "length" else asking.read(answer.text)
+        found = _CUT if answer.finish == "length" else read(answer.text)
         if not isinstance(found, Unusable):
             return Consulted(value=found, calls=made)
         why = found.why
         if not last_chance:
-            asked = asked_again(asking.request, answer, why)
+            asked = asked_again(request, answer, why)
     return Consulted(value=None, why=why, calls=made)
 
 

@@ -9,9 +9,11 @@ from attrs import frozen
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Cause, Json
 from skillopt_es.replies.json_reader import Unusable, read_object
+from skillopt_es.replies.parts import STRING, list_of, object_of, text_in
 from skillopt_es.skill.appendix import MOST_CHARACTERS, clean_note, distinct
 
 KEY = "appendix_notes"
+CONSOLIDATION_SCHEMA = object_of(reasoning=STRING, **{KEY: list_of(STRING)})
 _NOT_TEXTS = Unusable(f"`{KEY}` must be a list of texts (an empty one if there is nothing to remind of)")
 
 
@@ -69,5 +71,4 @@ def read_consolidation(text: str, *, before: Sequence[str]) -> ConsolidationRepl
         return Unusable(f"`{KEY}` must have fewer notes than the {len(before)} that there are, but at least one")
     if any(len(note) > MOST_CHARACTERS for note in notes):
         return Unusable(f"a note must have at most {MOST_CHARACTERS} characters")
-    reasoning = found.get("reasoning")
-    return ConsolidationReply(notes=notes, reasoning=clean_text(reasoning) if isinstance(reasoning, str) else "")
+    return ConsolidationReply(notes=notes, reasoning=text_in(found, "reasoning"))

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from skillopt_es.events.values import Edit, EditOp, Json, PatchSource, SkillTree
-from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.parts import STRING, list_of, object_of, read_listed, says_something, text_in
+from skillopt_es.replies.proposals import PatchReply
 from skillopt_es.skill.folders import SKILL_FILE, ids_of, main_file
 from skillopt_es.skill.frontmatter import LONGEST_DESCRIPTION, LONGEST_NAME, with_head
 from skillopt_es.skill.rewriting import frontmatter
@@ -86,7 +86,7 @@ def read_skill_edits(
     # One that cannot be meant takes no other with it.
     if wrong and not edits:
         return wrong[0]
-    return PatchReply(edits=tuple(edits[:most]), patterns=(), reasoning=reply.reasoning, notes=())
+    return PatchReply(proposals=tuple(edits[:most]), reasoning=reply.reasoning)
 
 
 _Made = tuple[EditOp, str, str]
@@ -169,7 +169,7 @@ def read_skill_changes(
             )
     if wrong and not edits:
         return wrong[0]
-    return PatchReply(edits=tuple(edits), patterns=(), reasoning=reply.reasoning, notes=())
+    return PatchReply(proposals=tuple(edits), reasoning=reply.reasoning)
 
 
 _Part = tuple[EditOp, str, str, str]

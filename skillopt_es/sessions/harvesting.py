@@ -15,7 +15,6 @@ from attrs import frozen
 from skillopt_es.algorithms.harvesting import HARVEST
 from skillopt_es.config import RunConfig
 from skillopt_es.config.places import recorded_place
-from skillopt_es.engine.algorithms import Asking, Consulted
 from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.calls import Calls, LiveCalls
 from skillopt_es.engine.loop import consult
@@ -83,8 +82,7 @@ def _job(candidate: Candidate, config: RunConfig, calls: Calls, session: Session
     )
 
     async def ask() -> Answered:
-        asking = Asking(request=request, read=_read, event=_no_event)
-        found = await consult(calls, asking, again=config.optimizer.ask_again)
+        found = await consult(calls, request, _read, again=config.optimizer.ask_again)
         if found.value is None:
             return Answered(candidate.id, None, found.why)
         made = await proposed(found.value, candidate, unmet)
@@ -102,10 +100,6 @@ def _read(text: str) -> dict[str, Json] | Unusable:
     if isinstance(found, Unusable):
         return found
     return found if isinstance(found.get("usable"), bool) else Unusable("`usable` must be true or false")
-
-
-def _no_event(consulted: Consulted[dict[str, Json]]) -> Event:
-    raise AssertionError("a harvest records no answers but its calls")
 
 
 @frozen(kw_only=True)

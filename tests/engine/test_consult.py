@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define
 
-from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.algorithms import Consulted
 from skillopt_es.engine.calls import Answer
 from skillopt_es.engine.loop import consult
-from skillopt_es.events.catalog import Event
 from skillopt_es.events.values import CallRef, Role
 from skillopt_es.ports import CallFailed, ChatRequest, Message
 from skillopt_es.replies.json_reader import Unusable
@@ -48,11 +47,8 @@ def consulted(
     def read(text: str) -> str | Unusable:
         return text if text == "good" else Unusable("it is not good")
 
-    def event(_: object) -> Event:
-        raise AssertionError("nobody states it here")
-
-    asking = Asking(request=QUESTION, read=read, event=event, silence_fails=silence_fails)
-    return asyncio.run(consult(said, asking, again=again)), said.asked  # type: ignore[arg-type]
+    asking = consult(said, QUESTION, read, again=again, silence_fails=silence_fails)  # type: ignore[arg-type]
+    return asyncio.run(asking), said.asked
 
 
 def test_a_useless_answer_is_asked_for_once_more_with_the_reason() -> None:

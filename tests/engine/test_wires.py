@@ -25,6 +25,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatModel, ChatRequest
 from skillopt_es.replies import answers as replies
+from skillopt_es.replies.proposals import EDITS, merge_schema, patch_schema
 from skillopt_es.sessions.opening import open_model
 from skillopt_es.sessions.session import start
 from skillopt_es.sessions.wiring import Session, World
@@ -33,8 +34,8 @@ KEY = {"TEST_KEY": "sk-canary-0123456789abcdef"}
 ROLES: tuple[Role, ...] = ("target", "optimizer")
 FAULTS = {"429": 0.2, "500": 0.05, "garbage": 0.05, "cut": 0.02}
 STAGES = {
-    "analyst": (replies.FAILURE_SCHEMA, replies.SUCCESS_SCHEMA),
-    "merge": (replies.MERGE_SCHEMA,),
+    "analyst": (patch_schema(EDITS, "failure"), patch_schema(EDITS, "success")),
+    "merge": (merge_schema(EDITS),),
     "ranking": (replies.RANKING_SCHEMA,),
     "learning_rate": (replies.LEARNING_RATE_SCHEMA,),
     "slow_update": (replies.SLOW_UPDATE_SCHEMA,),

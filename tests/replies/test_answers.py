@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Edit
-from skillopt_es.replies.answers import read_epoch_text, read_merge, read_patch, read_ranking
+from skillopt_es.replies.answers import read_epoch_text, read_ranking
 from skillopt_es.replies.json_reader import Unusable
-from skillopt_es.replies.proposals import not_empty
+from skillopt_es.replies.proposals import not_empty, read_merge, read_patch
 
 
 def patch(value: object, most: int = 4) -> object:

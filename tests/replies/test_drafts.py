@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Draft, Suggestion
-from skillopt_es.replies.drafts import read_draft, read_merged_draft, read_rewrite
 from skillopt_es.replies.json_reader import Unusable
-from skillopt_es.replies.suggestions import read_merged_suggestions, read_suggestions
+from skillopt_es.replies.proposals import DRAFTS, SUGGESTIONS, read_merge, read_patch
+from skillopt_es.replies.rewrites import read_rewrite
 from skillopt_es.skill.regions import SLOW_END, SLOW_START
 
 JSON = st.recursive(
@@ -28,7 +28,7 @@ OBJECTS = st.dictionaries(
 def suggestions(*rows: object, most: int = 4) -> object:
     """Reads an analyst's suggestions."""
     text = json.dumps({"patch": {"reasoning": "r", "revise_suggestions": list(rows)}})
-    return read_suggestions(text, patch="p", kind="failure", support=3, most=most)
+    return read_patch(text, of=SUGGESTIONS, patch="p", kind="failure", support=3, most=most)
 
 
 def rewritten(text: object) -> object:
@@ -62,8 +62,8 @@ def test_merged_suggestions_name_their_sources() -> None:
     """Support stays within what stands behind them; who names none comes from all."""
     inputs = {f"E{n}": Suggestion(id=f"p#{n}", kind="add_rule", instruction="x", support=n) for n in (1, 2)}
     rows = [{"instruction": "one", "from": ["E2"], "support_count": 9}, {"instruction": "two", "from": ["E7"]}]
-    reply = read_merged_suggestions(
-        json.dumps({"revise_suggestions": rows}), merge="m", inputs=inputs, source="failure"
+    reply = read_merge(
+        json.dumps({"revise_suggestions": rows}), of=SUGGESTIONS, merge="m", inputs=inputs, source="failure"
     )
     found = [(each.origins, each.support, each.origins_assumed) for each in reply.suggestions]  # type: ignore[union-attr]
     assert found == [(("p#2",), 2, False), (("p#1", "p#2"), 3, True)]
@@ -72,7 +72,7 @@ def test_merged_suggestions_name_their_sources() -> None:
 def test_the_first_usable_draft_counts() -> None:
     """What comes before it has no text of its own."""
     rows = ["x", {"new_skill": " "}, {"new_skill": "# A  \n\n", "change_summary": "one"}, {"new_skill": "# B"}]
-    reply = read_draft(json.dumps({"skill_candidates": rows}), patch="p", kind="success", support=2)
+    reply = read_patch(json.dumps({"skill_candidates": rows}), of=DRAFTS, patch="p", kind="success", support=2, most=0)
     assert reply.drafts == (  # type: ignore[union-attr]
         Draft(id="p#1", text="# A\n", changes=("one",), support=2, source="success", origins=("p",)),
     )
@@ -81,9 +81,9 @@ def test_the_first_usable_draft_counts() -> None:
 def test_an_analyst_may_have_no_draft_and_a_merger_may_not() -> None:
     """An empty list would throw away what was drafted."""
     text = '{"skill_candidates": []}'
-    assert read_draft(text, patch="p", kind="success", support=2).drafts == ()  # type: ignore[union-attr]
+    assert read_patch(text, of=DRAFTS, patch="p", kind="success", support=2, most=4).drafts == ()  # type: ignore[union-attr]
     inputs = {"E1": Draft(id="p#1", text="# A\n")}
-    assert isinstance(read_merged_draft(text, merge="m", inputs=inputs, source="failure"), Unusable)
+    assert isinstance(read_merge(text, of=DRAFTS, merge="m", inputs=inputs, source="failure"), Unusable)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_no_reply_breaks_a_reader(value: object) -> None:
     text = json.dumps(value)
     some = {"E1": Suggestion(id="p#1", kind="add_rule", instruction="x")}
     drafts = {"E1": Draft(id="p#1", text="# A\n")}
-    read_suggestions(text, patch="p", kind="failure", support=1, most=2)
-    read_merged_suggestions(text, merge="m", inputs=some, source="failure")
-    read_draft(text, patch="p", kind="failure", support=1)
-    read_merged_draft(text, merge="m", inputs=drafts, source="failure")
+    read_patch(text, of=SUGGESTIONS, patch="p", kind="failure", support=1, most=2)
+    read_merge(text, of=SUGGESTIONS, merge="m", inputs=some, source="failure")
+    read_patch(text, of=DRAFTS, patch="p", kind="failure", support=1, most=2)
+    read_merge(text, of=DRAFTS, merge="m", inputs=drafts, source="failure")
     read_rewrite(text)

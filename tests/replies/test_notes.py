@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from skillopt_es.replies.answers import PatchReply, read_patch
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
+from skillopt_es.replies.proposals import PatchReply, read_patch
 from skillopt_es.skill.appendix import MOST_CHARACTERS
 
 EDIT = {"op": "append", "target": "", "content": "- x"}

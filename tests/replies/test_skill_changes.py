@@ -8,8 +8,8 @@ import pytest
 from support.skills import folder, skill
 
 from skillopt_es.events.values import Edit
-from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.proposals import PatchReply
 from skillopt_es.replies.skill_changes import name_like, read_skill_changes, read_skill_edits, skill_text
 
 TREE = folder(money=skill("money"), dates=skill("dates"))

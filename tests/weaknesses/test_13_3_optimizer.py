@@ -21,7 +21,7 @@ from support.scripted import (
 )
 
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.algorithms.classic.prompt_text import buffer_section
+from skillopt_es.algorithms.classic.step_questions import buffer_section
 from skillopt_es.engine.algorithms import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from attrs import define
+from attrs import define, field
 
-from skillopt_es.adapters.environments import benchmark
 from skillopt_es.adapters.environments.officeqa.prompt import round_policy
 from skillopt_es.adapters.environments.officeqa.search import SearchEngine, queries_in
 from skillopt_es.adapters.environments.officeqa.tools import MOST_CALLS, TOOLS, Desk
 from skillopt_es.adapters.environments.text import last_tagged
-from skillopt_es.ports import Ask, Message, ToolCall
+from skillopt_es.ports import Ask, ChatReply, Message, ToolCall
 
 
 @define
-class Talk(benchmark.Talk):
+class Talk:
     """What was said in one attempt; `exhausted` says which budget ended it before there was an answer."""
 
-    exhausted: str = ""
+    messages: list[Message]
+    reply: ChatReply
+    turns: int = 1
+    exhausted: str = field(default="")
 
 
 async def asked_once(messages: Sequence[Message], ask: Ask, *, max_tokens: int) -> Talk:

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Literal, get_args
 
 from skillopt_es.algorithms.classic import epoch_events, jobs, step_events
-from skillopt_es.algorithms.classic.aggregate import merge
 from skillopt_es.algorithms.classic.appendix import consolidate, extension, fate_of_notes, written
 from skillopt_es.algorithms.classic.candidate import built_candidate
 from skillopt_es.algorithms.classic.epoch_end import (
@@ -26,13 +25,10 @@ from skillopt_es.algorithms.classic.epoch_end import (
     place_slow_block,
     skip_first_meta_skill,
 )
+from skillopt_es.algorithms.classic.epoch_questions import propose_slow_update, write_meta_skill
 from skillopt_es.algorithms.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.algorithms.classic.evaluations import units_ahead
-from skillopt_es.algorithms.classic.guidance import propose_slow_update, write_meta_skill
 from skillopt_es.algorithms.classic.planner import budget_of, next_work, pool_of, stop_training
-from skillopt_es.algorithms.classic.reflect import analyse
-from skillopt_es.algorithms.classic.rewrite import rewrite
-from skillopt_es.algorithms.classic.select import choose_learning_rate, rank
 from skillopt_es.algorithms.classic.state import (
     Classic,
     ClassicState,
@@ -44,6 +40,7 @@ from skillopt_es.algorithms.classic.state import (
     unanswered,
     under_way,
 )
+from skillopt_es.algorithms.classic.step_questions import analyse, choose_learning_rate, merge, rank, rewrite
 from skillopt_es.algorithms.classic.taint import untrusted_parts
 from skillopt_es.algorithms.classic.words import WORDS
 from skillopt_es.algorithms.optimizer import called, guard

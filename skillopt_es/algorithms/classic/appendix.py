@@ -11,7 +11,6 @@ In the order `measured` a step's notes go into its candidate, so that the gate m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from skillopt_es.algorithms.classic.jobs import ConsolidateJob
@@ -19,16 +18,15 @@ from skillopt_es.algorithms.classic.modes import mode_of
 from skillopt_es.algorithms.classic.state import ClassicState, StepState
 from skillopt_es.algorithms.optimizer import question
 from skillopt_es.config import OptimizerConfig
-from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Decide, Questions
 from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import AppendixOrder, Json, PatchSource, SkillTree
+from skillopt_es.events.values import AppendixOrder, CallRef, PatchSource, SkillTree
 from skillopt_es.gate.verdicts import kept_score
-from skillopt_es.replies.answers import CONSOLIDATION_SCHEMA
-from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
+from skillopt_es.replies.notes import CONSOLIDATION_SCHEMA, ConsolidationReply, read_consolidation
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
 from skillopt_es.skill.leaks import LeakGuard
 
@@ -94,28 +92,9 @@ MOST_NOTES = 3  # of one analyst
 
 def asks_for_notes(optimizer: OptimizerConfig, kind: PatchSource) -> bool:
     """Whether the analysts of failures or of successes are asked for reminder notes; those who draft never are."""
-    if not optimizer.use_skill_aware_reflection or not mode_of(optimizer).noted_schemas:
+    if not optimizer.use_skill_aware_reflection or mode_of(optimizer).kind.whole:
         return False
     return kind == "failure" or optimizer.skill_aware_appendix_source == "both"
-
-
-def analyst_prompts(optimizer: OptimizerConfig, kind: PatchSource) -> tuple[str, ...]:
-    """The names of the prompts that an analyst's system message is made of."""
-    mode = mode_of(optimizer).prompts
-    named = (f"analyst_{kind}{mode}",)
-    return (*named, f"skill_aware_{kind}{mode}") if asks_for_notes(optimizer, kind) else named
-
-
-def budget_section(optimizer: OptimizerConfig, kind: PatchSource) -> str:
-    """How much an analyst may propose."""
-    limit = mode_of(optimizer).limit.format(most=optimizer.learning_rate)
-    return f"{limit} Write at most {MOST_NOTES} reminder notes." if asks_for_notes(optimizer, kind) else limit
-
-
-def analyst_schema(optimizer: OptimizerConfig, kind: PatchSource) -> Mapping[str, Json]:
-    """The form of an analyst's reply."""
-    mode = mode_of(optimizer)
-    return mode.noted_schemas[kind] if asks_for_notes(optimizer, kind) else mode.schemas[kind]
 
 
 def consolidate(
@@ -135,26 +114,10 @@ def consolidate(
         sections=(f"## Reminder notes ({len(before)})\n" + "\n".join(lines),),
         schema=CONSOLIDATION_SCHEMA,
     )
+    named = partial(AppendixConsolidated, step=step.number, before=before, notes=before)
+
+    def shorter(reply: ConsolidationReply, calls: tuple[CallRef, ...]) -> AppendixConsolidated:
+        return named(result="consolidated", notes=reply.notes, reasoning=reply.reasoning, calls=calls)
+
     read = partial(read_consolidation, before=before)
-
-    def answered(consulted: Consulted[ConsolidationReply]) -> AppendixConsolidated:
-        reply = consulted.value
-        if reply is None:
-            return AppendixConsolidated(
-                step=step.number,
-                result="failed" if consulted.failed else "unusable",
-                before=before,
-                notes=before,
-                note=consulted.why,
-                calls=consulted.calls,
-            )
-        return AppendixConsolidated(
-            step=step.number,
-            result="consolidated",
-            before=before,
-            notes=reply.notes,
-            reasoning=reply.reasoning,
-            calls=consulted.calls,
-        )
-
-    return Asking(request=request, read=read, event=answered)
+    return Asking(request=request, read=read, event=shorter, none=named)

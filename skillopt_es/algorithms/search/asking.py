@@ -9,8 +9,8 @@ from attrs import frozen
 
 from skillopt_es.algorithms.optimizer import (
     described,
-    edits_proposed,
     guide_section,
+    patch_asked,
     question,
     skill_section,
     steering_section,
@@ -29,19 +29,18 @@ from skillopt_es.algorithms.search.state import (
     why_dropped,
 )
 from skillopt_es.algorithms.search.taking import Asked, Taken, taken
-from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown, unpacked
-from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.prompts import system_prompt
-from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.plain import as_json
-from skillopt_es.replies.proposals import placed_in
+from skillopt_es.replies.proposals import CLAIMED_SCHEMA, PatchReply, naming_files, placed_in, read_patch
 from skillopt_es.skill.edits import apply_edits
 
 _MOST_TOLD = 16  # refused edits in one question
@@ -72,18 +71,14 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         if refused and not result.edits:
             return Unusable(f"none of the edits is tried: of the first, {next(iter(refused.values()))}")
         named = (replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(result.edits, start=1))
-        return replace(reply, edits=tuple(named))
+        return replace(reply, proposals=tuple(named), patterns=())
 
-    def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
-        left_out = "; ".join(f"an edit was left out: {why}" for why in refused.values())
-        return edits_proposed(group, step.number, consulted, left_out)
+    def left_out() -> str:
+        return "; ".join(f"an edit was left out: {why}" for why in refused.values())
 
-    return Asking(
-        request=_request(group, asked.shown, asked.failing, passing, state, run, evidence),
-        read=placed_in(asked.skill, read) if run.config.optimizer.ask_again else read,
-        event=answered,
-        silence_fails=True,
-    )
+    request = _request(group, asked.shown, asked.failing, passing, state, run, evidence)
+    reader = placed_in(asked.skill, read) if run.config.optimizer.ask_again else read
+    return patch_asked(group, step.number, request, reader, left_out)
 
 
 def asked_about(group: Minibatch, state: SearchState, run: RunData, evidence: RecordedTexts) -> Asked:

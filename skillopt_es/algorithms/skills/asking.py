@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from skillopt_es.algorithms.optimizer import described, edits_proposed, guide_section, question, steering_section
+from skillopt_es.algorithms.optimizer import described, guide_section, patch_asked, question, steering_section
 from skillopt_es.algorithms.skills.planner import EditJob
 from skillopt_es.algorithms.skills.state import Key, Refused, SkillsState, where_of
-from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
-from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
-from skillopt_es.replies.proposals import placed_in
+from skillopt_es.replies.proposals import PatchReply, placed_in
 from skillopt_es.replies.skill_changes import EDITS_SCHEMA, read_skill_edits
 from skillopt_es.skill.folders import always_shown, files_of, ids_of, index_of, listing_of, skills_in
 
@@ -38,15 +36,8 @@ def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: Reco
             tree=tree,
         )
 
-    def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
-        return edits_proposed(group, step, consulted)
-
-    return Asking(
-        request=_request(group, state, run, evidence),
-        read=placed_in(tree, read) if run.config.optimizer.ask_again else read,
-        event=answered,
-        silence_fails=True,
-    )
+    reader = placed_in(tree, read) if run.config.optimizer.ask_again else read
+    return patch_asked(group, step, _request(group, state, run, evidence), reader)
 
 
 def open_now(group: Minibatch, tree: SkillTree) -> tuple[str, ...]:

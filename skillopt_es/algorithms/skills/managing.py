@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from skillopt_es.algorithms.optimizer import described, edits_proposed, guide_section, question, steering_section
+from skillopt_es.algorithms.optimizer import described, guide_section, patch_asked, question, steering_section
 from skillopt_es.algorithms.skills.asking import listing_section, open_section, refused_section
 from skillopt_es.algorithms.skills.planner import ManageJob
 from skillopt_es.algorithms.skills.state import WHOLE, Sighting, SkillsState, where_of
-from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shortened
-from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import WHOLE_FILES
 from skillopt_es.ports import ChatRequest
-from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.proposals import PatchReply
 from skillopt_es.replies.skill_changes import CHANGES_SCHEMA, read_skill_changes
 from skillopt_es.skill.folders import entries_of, files_of, ids_of, listing_of, main_file
 
@@ -34,10 +33,7 @@ def ask_for_changes(job: ManageJob, state: SkillsState, run: RunData, evidence: 
     def read(text: str) -> PatchReply | Unusable:
         return read_skill_changes(text, patch=group.id, most=run.config.skills.most_changes, tree=tree, gone=gone)
 
-    def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
-        return edits_proposed(group, step, consulted)
-
-    return Asking(request=_request(job, state, run), read=read, event=answered, silence_fails=True)
+    return patch_asked(group, step, _request(job, state, run), read)
 
 
 def _request(job: ManageJob, state: SkillsState, run: RunData) -> ChatRequest:

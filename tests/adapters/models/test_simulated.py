@@ -23,8 +23,9 @@ from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
 from skillopt_es.prompts import system_prompt
-from skillopt_es.replies.answers import MergeReply, PatchReply, read_epoch_text, read_merge, read_patch, read_ranking
+from skillopt_es.replies.answers import read_epoch_text, read_ranking
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
+from skillopt_es.replies.proposals import PatchReply, read_merge, read_patch
 
 TASKS = make_tasks()
 STYLE = house_style()
@@ -276,7 +277,7 @@ def test_merging_joins_what_says_the_same() -> None:
     user = f"## Current skill\n{fenced('skill', 'x')}\n\n## Proposed edits: 2 proposals, merge level 1\n\n{groups}"
     text = _ask("optimizer", "merge", Message("system", system_prompt("merge_failure")), Message("user", user)).text
     reply = read_merge(text, merge="m", inputs=edits, source="failure")
-    assert isinstance(reply, MergeReply)
+    assert isinstance(reply, PatchReply)
     assert [(edit.origins, edit.support, edit.origins_assumed) for edit in reply.edits] == [
         (("p#2", "p#4"), 6, False),
         (("p#1", "p#3"), 4, False),

@@ -5,7 +5,7 @@ from skillopt_es.algorithms.search.placing import moved
 from skillopt_es.algorithms.search.state import Tried
 from skillopt_es.algorithms.search.taking import with_claims
 from skillopt_es.events.values import Edit, SkillTree
-from skillopt_es.replies.answers import PatchReply, read_patch
+from skillopt_es.replies.proposals import PatchReply, read_patch
 
 SKILL = SkillTree({"SKILL.md": "# Rules\n\n- first rule\n\n- second rule\n"})
 

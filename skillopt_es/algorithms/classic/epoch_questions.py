@@ -8,12 +8,13 @@ from skillopt_es.algorithms.classic.epoch_end import Compared, selected_pairs
 from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.algorithms.optimizer import guard, question, skill_section
-from skillopt_es.engine.algorithms import Asking, Consulted
+from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
+from skillopt_es.events.values import CallRef
 from skillopt_es.replies.answers import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, EpochText, read_epoch_text
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.skill.leaks import LeakGuard
@@ -50,30 +51,16 @@ def propose_slow_update(
     )
     tried = [row for pair in compared for row in (pair.previous, pair.current)]
     read = partial(_read_guidance, guard=guard(tried, skill, run, evidence))
+    named = partial(SlowUpdateProposed, epoch=job.epoch, pairs=tuple(row.pair for row in compared))
 
-    def answered(consulted: Consulted[EpochText]) -> SlowUpdateProposed:
-        pairs = tuple(row.pair for row in compared)
-        reply = consulted.value
-        guidance = "" if reply is None else clean_of_markers(reply.content)
-        if reply is None or not guidance:
-            return SlowUpdateProposed(
-                epoch=job.epoch,
-                result="failed" if consulted.failed else "unusable",
-                pairs=pairs,
-                note=consulted.why or "the guidance is empty",
-                calls=consulted.calls,
-            )
-        return SlowUpdateProposed(
-            epoch=job.epoch,
-            result="guidance",
-            pairs=pairs,
-            guidance=guidance,
-            candidate=skill.with_text(with_slow_guidance(skill.text, guidance)),
-            reasoning=reply.reasoning,
-            calls=consulted.calls,
-        )
+    def guided(reply: EpochText, calls: tuple[CallRef, ...]) -> SlowUpdateProposed:
+        guidance = clean_of_markers(reply.content)
+        if not guidance:
+            return named(result="unusable", note="the guidance is empty", calls=calls)
+        candidate = skill.with_text(with_slow_guidance(skill.text, guidance))
+        return named(result="guidance", guidance=guidance, candidate=candidate, reasoning=reply.reasoning, calls=calls)
 
-    return Asking(request=request, read=read, event=answered)
+    return Asking(request=request, read=read, event=guided, none=named)
 
 
 def _read_guidance(text: str, *, guard: LeakGuard) -> EpochText | Unusable:
@@ -107,21 +94,12 @@ def write_meta_skill(
         schema=META_SKILL_SCHEMA,
     )
     read = partial(read_epoch_text, key="meta_skill_content")
+    named = partial(MetaSkillWritten, epoch=job.epoch)
 
-    def answered(consulted: Consulted[EpochText]) -> MetaSkillWritten:
-        reply = consulted.value
-        if reply is None:
-            return MetaSkillWritten(
-                epoch=job.epoch,
-                result="failed" if consulted.failed else "unusable",
-                note=consulted.why,
-                calls=consulted.calls,
-            )
-        return MetaSkillWritten(
-            epoch=job.epoch, result="written", content=reply.content, reasoning=reply.reasoning, calls=consulted.calls
-        )
+    def written(reply: EpochText, calls: tuple[CallRef, ...]) -> MetaSkillWritten:
+        return named(result="written", content=reply.content, reasoning=reply.reasoning, calls=calls)
 
-    return Asking(request=request, read=read, event=answered)
+    return Asking(request=request, read=read, event=written, none=named)
 
 
 def _skills(state: ClassicState) -> tuple[str, ...]:
