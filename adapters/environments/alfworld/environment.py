@@ -41,23 +41,16 @@ class AlfworldOptions:
 class Alfworld:
     """Games that are won or not: hard and soft are 1 for a task that was solved within its steps, else 0."""
 
+    guide = GUIDE
+
     def __init__(self, settings: EnvironmentSettings, options: AlfworldOptions) -> None:
+        self.name = settings.name
         self._settings = settings
         self._reader = GameReader(options.data_root, Path(settings.folder), options.show_reference)
         self._worlds = Worlds(options.world, at_once=options.max_api_workers, seconds=settings.timeout_seconds)
         self._rules = Rules(
             max_steps=options.max_steps, window=options.memory_window, max_tokens=settings.max_completion_tokens
         )
-
-    @property
-    def name(self) -> str:
-        """The registry name."""
-        return self._settings.name
-
-    @property
-    def guide(self) -> str:
-        """What analysts are told about its tasks."""
-        return GUIDE
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""

@@ -7,15 +7,16 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from skillopt_es.adapters.environments.benchmark import Benchmark, Graded, unmeasured, untagged
 from skillopt_es.adapters.environments.docvqa.evaluator import WHOLE, Scoring, anls, extract, tagged_answer
 from skillopt_es.adapters.environments.docvqa.items import SUFFIXES, DocVQAItem, Shelf
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, shown
 from skillopt_es.adapters.environments.docvqa.prompt import GUIDE, RECHECK, system_prompt, user_prompt
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, records_of, without_answer
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, text
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.text import shorten
-from skillopt_es.events.values import Failed, Json, Measured, SkillTree
+from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.ports import (
     Ask,
     EnvironmentSettings,
@@ -45,27 +46,15 @@ class DocVQAOptions:
     scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
 
 
-class DocVQA:
+class DocVQA(Benchmark[DocVQAOptions]):
     """Questions about document pages: soft is ANLS, hard is 1 when that is 1."""
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
-    opens_skills = True
+    guide = GUIDE
 
     def __init__(self, settings: EnvironmentSettings, options: DocVQAOptions) -> None:
-        self._settings = settings
-        self._options = options
-        self._systems = SystemPrompts(system_prompt)
-
-    @property
-    def name(self) -> str:
-        """The registry name."""
-        return self._settings.name
-
-    @property
-    def guide(self) -> str:
-        """What analysts are told about its tasks."""
-        return GUIDE
+        super().__init__(settings, options, system_prompt)
 
     @property
     def requires(self) -> frozenset[str]:
@@ -85,24 +74,13 @@ class DocVQA:
         try:
             images = await asyncio.to_thread(_images, item, options)
         except UnusableImageError as error:
-            return Episode(
-                outcome=Failed("data", str(error)), task=task, records=(), turns=0, failure="data", detail=str(error)
-            )
-        asked = Message("user", user_prompt(item.question), images=images)
-        messages = [Message("system", self._systems.under(skill)), asked]
-        reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
-        turns = 1
-        while turns < options.max_turns and reply.finish in ("stop", "other") and "<answer>" not in reply.text.lower():
-            messages += [Message("assistant", reply.text), Message("user", RECHECK)]
-            reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
-            turns += 1
-        records = [*_told(messages, item.pictures), TrajectoryRecord("reply", reply.text)]
-        return without_answer(reply, task, records, turns=turns) or _graded(
-            item, task, reply.text, records, turns, options.scoring
-        )
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
+            return unmeasured("data", str(error), task)
+        messages = self._opening(Message("user", user_prompt(item.question), images=images), skill)
+        again = Message("user", RECHECK)
+        talk = await self._checked(messages, ask, again, most=options.max_turns, due=untagged)
+        records = [*_told(talk.messages, item.pictures), TrajectoryRecord("reply", talk.reply.text)]
+        unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
+        return unanswered or _graded(item, talk.reply.text, options.scoring).episode(task, records, talk.turns)
 
     def _root(self) -> Path | None:
         """Where paths of images start: as configured, else the folder of the splits; None for that of the file."""
@@ -123,20 +101,20 @@ def _told(messages: list[Message], pictures: tuple[Picture, ...]) -> list[Trajec
     return [system, TrajectoryRecord(asked.kind, f"{asked.text}\n\n{names}"), *rest]
 
 
-def _graded(
-    item: DocVQAItem, task: str, reply: str, records: list[TrajectoryRecord], turns: int, scoring: Scoring
-) -> Episode:
+def _graded(item: DocVQAItem, reply: str, scoring: Scoring) -> Graded:
     prediction = extract(reply)
     score = anls(prediction, item.answers, scoring)
     right = score >= WHOLE
-    failure, detail = ("", "") if right else _failure(item, reply, prediction, score)
-    return Episode(
-        outcome=Measured(float(right), score),
-        task=task,
-        records=(*records, TrajectoryRecord("feedback", _feedback(item, prediction, score))),
-        turns=turns,
-        failure=failure,
-        detail=detail,
+    return Graded(
+        hard=float(right),
+        soft=score,
+        why=("", "") if right else _failure(item, reply, prediction, score),
+        said=[
+            f"Question: {item.question}",
+            f"Predicted answer: {prediction!r}",
+            f"Gold answers: {list(item.answers)!r}",
+            f"ANLS: {score:.4f}",
+        ],
         prediction=prediction,
         answers=item.answers,
     )
@@ -150,14 +128,3 @@ def _failure(item: DocVQAItem, reply: str, prediction: str, score: float) -> tup
     if tagged_answer(reply) is None:
         return "format", f"{detail}; the answer is not inside <answer> tags"
     return ("near_miss", f"{detail}; ANLS {score:.4f}") if score > 0 else ("wrong_answer", detail)
-
-
-def _feedback(item: DocVQAItem, prediction: str, score: float) -> str:
-    lines = [
-        "[EVALUATION RESULT]",
-        f"Question: {item.question}",
-        f"Predicted answer: {prediction!r}",
-        f"Gold answers: {list(item.answers)!r}",
-        f"ANLS: {score:.4f}",
-    ]
-    return "\n".join(lines)

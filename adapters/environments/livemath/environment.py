@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve, field, frozen
 
-from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.benchmark import Benchmark, Graded
+from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, records_of, without_answer
 from skillopt_es.adapters.environments.livemath import choices as choosing
 from skillopt_es.adapters.environments.livemath.choices import Choices, Scoring, chosen
 from skillopt_es.adapters.environments.livemath.items import LiveMathItem, livemath_item, read_months
@@ -12,7 +13,7 @@ from skillopt_es.adapters.environments.livemath.prompt import GUIDE, RECHECK, sy
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, yes_or_no
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.text import answer_in, last_tagged, shorten
-from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
 
@@ -28,27 +29,15 @@ class LiveMathOptions:
     scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
 
 
-class LiveMath:
+class LiveMath(Benchmark[LiveMathOptions]):
     """Multiple choice: hard and soft are 1 for the right label, else 0."""
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
-    opens_skills = True
+    guide = GUIDE
 
     def __init__(self, settings: EnvironmentSettings, options: LiveMathOptions) -> None:
-        self._settings = settings
-        self._options = options
-        self._systems = SystemPrompts(system_prompt)
-
-    @property
-    def name(self) -> str:
-        """The registry name."""
-        return self._settings.name
-
-    @property
-    def guide(self) -> str:
-        """What analysts are told about its tasks."""
-        return GUIDE
+        super().__init__(settings, options, system_prompt)
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
@@ -64,21 +53,14 @@ class LiveMath:
         theorem = item.theorem if options.use_theorem else ""
         sketch = item.sketch if options.use_sketch else ""
         asked = Message("user", user_prompt(item.question, shown, theorem=theorem, sketch=sketch))
-        messages = [Message("system", self._systems.under(skill)), asked]
-        reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
-        turns = 1
-        while turns < options.max_turns and reply.finish in ("stop", "other") and not _tagged(reply.text):
-            messages += [Message("assistant", reply.text), Message("user", RECHECK)]
-            reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
-            turns += 1
-        records = [*records_of(messages), TrajectoryRecord("reply", reply.text), *_reference(item)]
-        task = shorten(item.question, TASK_LIMIT)
-        return without_answer(reply, task, records, turns=turns) or _graded(
-            shown, task, reply.text, records, turns, options.scoring
+        messages, again = self._opening(asked, skill), Message("user", RECHECK)
+        talk = await self._checked(
+            messages, ask, again, most=options.max_turns, due=lambda talk: not _tagged(talk.reply.text)
         )
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
+        records = [*records_of(talk.messages), TrajectoryRecord("reply", talk.reply.text), *_reference(item)]
+        task = shorten(item.question, TASK_LIMIT)
+        unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
+        return unanswered or _graded(shown, task, talk.reply.text, options.scoring).episode(task, records, talk.turns)
 
 
 def _own(item: Item) -> LiveMathItem:
@@ -97,20 +79,20 @@ def _tagged(reply: str) -> bool:
     return last_tagged(reply, "answer") is not None
 
 
-def _graded(
-    shown: Choices, task: str, reply: str, records: list[TrajectoryRecord], turns: int, scoring: Scoring
-) -> Episode:
+def _graded(shown: Choices, task: str, reply: str, scoring: Scoring) -> Graded:
     prediction = answer_in(reply)
     label = chosen(prediction, shown, scoring)
     right = label == shown.correct
-    failure, detail = ("", "") if right else _failure(shown, reply, prediction, label)
-    return Episode(
-        outcome=Measured(float(right), float(right)),
-        task=task,
-        records=(*records, TrajectoryRecord("feedback", _feedback(task, shown, label))),
-        turns=turns,
-        failure=failure,
-        detail=detail,
+    return Graded(
+        hard=float(right),
+        soft=float(right),
+        why=("", "") if right else _failure(shown, reply, prediction, label),
+        said=[
+            f"Question: {task}",
+            f"Chosen: {label or 'nothing'} {shown.text_of(label)}".rstrip(),
+            f"Correct: {shown.correct} {shown.text_of(shown.correct)}",
+            f"Exact Match: {int(right)}",
+        ],
         prediction=prediction,
         answers=(shown.text_of(shown.correct),),
     )
@@ -124,14 +106,3 @@ def _failure(shown: Choices, reply: str, prediction: str, label: str) -> tuple[s
         return "wrong_choice", f"chose {label}, {expected}"
     said = f"{shorten(prediction, TASK_LIMIT)!r} names no choice, {expected}"
     return "format", said if _tagged(reply) else f"{said}; the answer is not inside <answer> tags"
-
-
-def _feedback(task: str, shown: Choices, label: str) -> str:
-    lines = [
-        "[EVALUATION RESULT]",
-        f"Question: {task}",
-        f"Chosen: {label or 'nothing'} {shown.text_of(label)}".rstrip(),
-        f"Correct: {shown.correct} {shown.text_of(shown.correct)}",
-        f"Exact Match: {int(label == shown.correct)}",
-    ]
-    return "\n".join(lines)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
+from skillopt_es.adapters.environments.benchmark import Benchmark, Graded, unmeasured
 from skillopt_es.adapters.environments.episodes import (
     TASK_LIMIT,
-    SystemPrompts,
     records_with_tools,
     without_answer,
 )
@@ -30,21 +29,19 @@ from skillopt_es.adapters.environments.officeqa.talk import Talk, asked_once, wi
 from skillopt_es.adapters.environments.officeqa.tools import Desk
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.text import last_tagged, shorten
-from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
 
-class OfficeQA:
+class OfficeQA(Benchmark[OfficeOptions]):
     """Questions over Treasury bulletins: hard is an exact match, soft is token F1."""
 
-    opens_skills = True
+    guide = GUIDE
 
     def __init__(self, settings: EnvironmentSettings, options: OfficeOptions) -> None:
-        self._settings = settings
-        self._options = options
         searches = options.search_mode == "custom_search"
         without_tools = search_prompt if searches else plain_prompt
-        self._systems = SystemPrompts(tools_prompt if options.with_tools else without_tools)
+        super().__init__(settings, options, tools_prompt if options.with_tools else without_tools)
         self._engine: SearchEngine | None = open_search(options, os.environ) if searches else None
         self._corpus: Corpus | None = None
 
@@ -52,16 +49,6 @@ class OfficeQA:
     def regrades(self) -> bool:
         """Whether a recorded answer is all that its grade depends on: what the web finds today is another matter."""
         return self._engine is None
-
-    @property
-    def name(self) -> str:
-        """The registry name."""
-        return self._settings.name
-
-    @property
-    def guide(self) -> str:
-        """What analysts are told about its tasks."""
-        return GUIDE
 
     @property
     def requires(self) -> frozenset[str]:
@@ -90,7 +77,7 @@ class OfficeQA:
         if not talk.exhausted:
             records.append(TrajectoryRecord("reply", talk.reply.text))
         unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
-        return unanswered or graded(item, task, talk, records, self._options.scoring)
+        return unanswered or graded(item, talk, self._options.scoring).episode(task, records, talk.turns)
 
     async def aclose(self) -> None:
         """Close connections to the search engine."""
@@ -104,7 +91,7 @@ class OfficeQA:
         return user_prompt(item.question, pages=pages, documents=names, sources=item.sources)
 
     async def _talk(self, item: OfficeItem, asked: str, skill: SkillTree, ask: Ask) -> Talk:
-        messages = [Message("system", self._systems.under(skill)), Message("user", asked)]
+        messages = self._opening(Message("user", asked), skill)
         most = self._settings.max_completion_tokens
         if self._options.with_tools:
             desk = Desk(item.documents)
@@ -118,33 +105,24 @@ class OfficeQA:
 _WRONG = Grade(False, 0.0)
 
 
-def graded(item: OfficeItem, task: str, talk: Talk, records: Sequence[TrajectoryRecord], scoring: Scoring) -> Episode:
-    """The episode of a conversation that came to its end; an answer counts inside answer tags only, the last one."""
+def graded(item: OfficeItem, talk: Talk, scoring: Scoring) -> Graded:
+    """What a conversation came to; an answer counts inside answer tags only, the last one."""
     prediction = "" if talk.exhausted else (last_tagged(talk.reply.text, "answer") or "")
     result = grade(prediction, item.answer, scoring) if prediction else _WRONG
     failure, detail = ("", "") if result.right else _failure(item, talk, prediction, result)
-    lines = [
-        "[EVALUATION RESULT]",
-        *([detail] if detail else []),
-        f"Predicted answer: {prediction!r}",
-        f"Expected answer: {item.answer!r}",
-        f"Exact Match: {int(result.right)}",
-        f"F1: {result.f1:.4f}",
-    ]
-    return Episode(
-        outcome=Measured(float(result.right), result.f1),
-        task=task,
-        records=(*records, TrajectoryRecord("feedback", "\n".join(lines))),
-        turns=talk.turns,
-        failure=failure,
-        detail=detail,
+    return Graded(
+        hard=float(result.right),
+        soft=result.f1,
+        why=(failure, detail),
+        said=[
+            *([detail] if detail else []),
+            f"Predicted answer: {prediction!r}",
+            f"Expected answer: {item.answer!r}",
+            f"Exact Match: {int(result.right)}",
+            f"F1: {result.f1:.4f}",
+        ],
         prediction=prediction,
     )
-
-
-def unmeasured(kind: str, why: str, task: str) -> Episode:
-    """The episode of an attempt that the world, not the target, kept from its end."""
-    return Episode(outcome=Failed(kind, why), task=task, records=(), turns=0, failure=kind, detail=why)
 
 
 def _failure(item: OfficeItem, talk: Talk, prediction: str, result: Grade) -> tuple[str, str]:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from attrs import define, field
+from attrs import define
 
+from skillopt_es.adapters.environments import benchmark
 from skillopt_es.adapters.environments.officeqa.prompt import round_policy
 from skillopt_es.adapters.environments.officeqa.search import SearchEngine, queries_in
 from skillopt_es.adapters.environments.officeqa.tools import MOST_CALLS, TOOLS, Desk
 from skillopt_es.adapters.environments.text import last_tagged
-from skillopt_es.ports import Ask, ChatReply, Message, ToolCall
+from skillopt_es.ports import Ask, Message, ToolCall
 
 
 @define
-class Talk:
+class Talk(benchmark.Talk):
     """What was said in one attempt; `exhausted` says which budget ended it before there was an answer."""
 
-    messages: list[Message]
-    reply: ChatReply
-    turns: int = 1
-    exhausted: str = field(default="")
+    exhausted: str = ""
 
 
 async def asked_once(messages: Sequence[Message], ask: Ask, *, max_tokens: int) -> Talk:

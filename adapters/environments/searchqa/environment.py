@@ -12,14 +12,15 @@ from functools import partial
 
 from attrs import field, frozen
 
+from skillopt_es.adapters.environments.benchmark import Benchmark, Graded, Talk, untagged
 from skillopt_es.adapters.environments.data import RawItem, or_build
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, records_of, without_answer
 from skillopt_es.adapters.environments.options import parsed_by, positive_int
 from skillopt_es.adapters.environments.searchqa.prompt import GUIDE, RECHECK, system_prompt, user_prompt
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.text import answer_in, last_tagged, normalise, overlap_f1, shorten
-from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.ports import Ask, ChatReply, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
+from skillopt_es.events.values import SkillTree
+from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
 
 @frozen
@@ -30,27 +31,15 @@ class SearchQAOptions:
     context_budget: int = field(default=6000, metadata=parsed_by(positive_int))
 
 
-class SearchQA:
+class SearchQA(Benchmark[SearchQAOptions]):
     """Questions over web snippets: hard is exact match, soft is token F1."""
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
-    opens_skills = True
+    guide = GUIDE
 
     def __init__(self, settings: EnvironmentSettings, options: SearchQAOptions) -> None:
-        self._settings = settings
-        self._options = options
-        self._systems = SystemPrompts(system_prompt)
-
-    @property
-    def name(self) -> str:
-        """The registry name."""
-        return self._settings.name
-
-    @property
-    def guide(self) -> str:
-        """What analysts are told about its tasks."""
-        return GUIDE
+        super().__init__(settings, options, system_prompt)
 
     @property
     def worked(self) -> str:
@@ -65,38 +54,33 @@ class SearchQA:
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Ask one question under one skill and grade the answer."""
         assert isinstance(item, SearchQAItem)
-        messages = [Message("system", self._systems.under(skill)), item.prompt]
-        reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
-        turns = 1
-        while turns < self._options.max_turns and _goes_on(reply, turns):
-            messages += [Message("assistant", reply.text), Message("user", RECHECK)]
-            reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
-            turns += 1
-        records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
+        messages, again = self._opening(item.prompt, skill), Message("user", RECHECK)
+        talk = await self._checked(messages, ask, again, most=self._options.max_turns, due=_due)
+        records = [*records_of(talk.messages), TrajectoryRecord("reply", talk.reply.text)]
         task = shorten(item.question, TASK_LIMIT)
-        return without_answer(reply, task, records, turns=turns) or _graded(item, task, reply.text, records, turns)
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
+        unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
+        return unanswered or _graded(item, talk.reply.text).episode(task, records, talk.turns)
 
 
-def _goes_on(reply: ChatReply, turns: int) -> bool:
+def _due(talk: Talk) -> bool:
     """Whether another turn is due: always a second one, then only while there is no answer tag."""
-    answered = reply.finish in ("stop", "other")
-    return answered and (turns < 2 or "<answer>" not in reply.text.lower())
+    return talk.turns < 2 or untagged(talk)
 
 
-def _graded(item: SearchQAItem, task: str, reply: str, records: list[TrajectoryRecord], turns: int) -> Episode:
+def _graded(item: SearchQAItem, reply: str) -> Graded:
     prediction = answer_in(reply)
     result = grade(prediction, item.golds)
-    failure, detail = ("", "") if result.exact else _failure(item, reply, prediction, result)
-    return Episode(
-        outcome=Measured(float(result.exact), result.f1),
-        task=task,
-        records=(*records, TrajectoryRecord("feedback", _feedback(item, prediction, result))),
-        turns=turns,
-        failure=failure,
-        detail=detail,
+    return Graded(
+        hard=float(result.exact),
+        soft=result.f1,
+        why=("", "") if result.exact else _failure(item, reply, prediction, result),
+        said=[
+            f"Question: {item.question}",
+            f"Predicted answer: {prediction!r}",
+            f"Gold answers: {list(item.answers)!r}",
+            f"Exact Match: {int(result.exact)}",
+            f"F1: {result.f1:.4f}",
+        ],
         prediction=prediction,
         answers=item.answers,
     )
@@ -112,18 +96,6 @@ def _failure(item: SearchQAItem, reply: str, prediction: str, result: Grade) -> 
     if result.f1 > 0:
         return "near_miss", f"{detail}; one contains the other" if result.sub_em else detail
     return "wrong_answer", detail
-
-
-def _feedback(item: SearchQAItem, prediction: str, result: Grade) -> str:
-    lines = [
-        "[EVALUATION RESULT]",
-        f"Question: {item.question}",
-        f"Predicted answer: {prediction!r}",
-        f"Gold answers: {list(item.answers)!r}",
-        f"Exact Match: {int(result.exact)}",
-        f"F1: {result.f1:.4f}",
-    ]
-    return "\n".join(lines)
 
 
 @frozen

@@ -8,7 +8,8 @@ from typing import Literal
 
 from attrs import define, evolve, field, frozen
 
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_with_tools, without_answer
+from skillopt_es.adapters.environments.benchmark import Benchmark, Talk, unmeasured
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, records_with_tools, without_answer
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, text, yes_or_no
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError
@@ -42,11 +43,10 @@ from skillopt_es.adapters.sandboxes.launch import Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import Mode as SandboxMode
 from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.values import Failed, SkillTree
+from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
     Answers,
     Ask,
-    ChatReply,
     EnvironmentSettings,
     Episode,
     Item,
@@ -55,42 +55,47 @@ from skillopt_es.ports import (
     TrajectoryRecord,
 )
 
+Mode = Literal["single", "multi", "react"]
+
+
+@frozen(kw_only=True)
+class SpreadsheetOptions:
+    """
+    How tasks are put, where code is run and how cells are compared.
+
+    `use_eval_feedback` tells the target in `multi` mode which cells of a training item are wrong (not what they should
+    be); an item that is only scored never gets it.
+    """
+
+    mode: Mode = field(default="single", metadata=parsed_by(one_of("single", "multi", "react")))
+    max_turns: int = field(default=30, metadata=parsed_by(positive_int))
+    data_root: str = field(default="", metadata=parsed_by(text))
+    sandbox: SandboxMode = field(default="confined", metadata=parsed_by(one_of("confined", "unconfined")))
+    scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
+    use_eval_feedback: bool = field(default=False, metadata=parsed_by(yes_or_no))
+
+
 _Key = tuple[tuple[Case, ...], tuple[Range, ...]]
 
 
 @define
-class Conversation:
+class Conversation(Talk):
     """What was said so far in one attempt, and what came of the newest script on the first case."""
 
-    messages: list[Message]
-    reply: ChatReply
-    turns: int = 1
     code: str = ""
     first: Result | None = None
 
 
-class SpreadsheetBench:
+class SpreadsheetBench(Benchmark[SpreadsheetOptions]):
     """Hard is 1 when every case passes, soft the share of cases that do."""
 
-    opens_skills = True
+    guide = GUIDE
 
     def __init__(self, settings: EnvironmentSettings, options: SpreadsheetOptions) -> None:
-        self._settings = settings
-        self._options = options
-        self._systems = SystemPrompts(react_prompt if options.mode == "react" else system_prompt)
+        super().__init__(settings, options, react_prompt if options.mode == "react" else system_prompt)
         self._sandbox: Sandbox | None = None
         self._opened: dict[_Key, Opened] = {}
         self._locks: dict[_Key, asyncio.Lock] = {}
-
-    @property
-    def name(self) -> str:
-        """The registry name."""
-        return self._settings.name
-
-    @property
-    def guide(self) -> str:
-        """What analysts are told about its tasks."""
-        return GUIDE
 
     @property
     def requires(self) -> frozenset[str]:
@@ -123,22 +128,19 @@ class SpreadsheetBench:
             unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
             return unanswered or episode(task, talk.turns, records, await self._results(mine, opened, talk))
         except SandboxError as error:
-            return _unmeasured("sandbox", str(error), task)
+            return unmeasured("sandbox", str(error), task)
         except UnreadableError as error:
-            return _unmeasured("data", str(error), task)
+            return unmeasured("data", str(error), task)
 
     def seen_by_code(self, answers: Answers) -> str:
         """Why a script behind walls could read some of these."""
         walled = self._options.sandbox == "confined"
         return visible_answers((*answers.places, *answers.around)) if walled else ""
 
-    async def aclose(self) -> None:
-        """Nothing to give back: a sandbox ends with what runs in it."""
-
     async def _talk(self, item: SheetItem, opened: Opened, skill: SkillTree, ask: Ask) -> Conversation:
         """The conversation up to its last reply: one call, or in `multi` as many as the script needs."""
         most = self._options.max_turns if self._options.mode == "multi" else 1
-        messages = self._opening(item, opened, skill)
+        messages = self._asked(item, opened, skill)
         talk = Conversation(messages, await ask(messages, max_tokens=self._settings.max_completion_tokens))
         while True:
             said = code_in(talk.reply.text, self._options.scoring)
@@ -164,7 +166,7 @@ class SpreadsheetBench:
             seconds=seconds_for_tools(self._settings.timeout_seconds),
         )
         most = self._settings.max_completion_tokens
-        messages = self._opening(item, opened, skill)
+        messages = self._asked(item, opened, skill)
         talk = Conversation(messages, await ask(messages, max_tokens=most, tools=TOOLS, tool_choice="auto"))
         while talk.reply.tool_calls and talk.reply.finish == "tools":
             said = Message("assistant", talk.reply.text, tool_calls=talk.reply.tool_calls)
@@ -177,9 +179,9 @@ class SpreadsheetBench:
         talk.code = desk.solution
         return talk
 
-    def _opening(self, item: SheetItem, opened: Opened, skill: SkillTree) -> list[Message]:
+    def _asked(self, item: SheetItem, opened: Opened, skill: SkillTree) -> list[Message]:
         asked = user_prompt(item.instruction, item.instruction_type, item.position, opened.preview)
-        return [Message("system", self._systems.under(skill)), Message("user", asked)]
+        return self._opening(Message("user", asked), skill)
 
     async def _results(self, item: SheetItem, opened: Opened, talk: Conversation) -> list[Result]:
         """The last script on every case; none when there is no script."""
@@ -219,27 +221,3 @@ def _complaint(item: SheetItem, first: Result | None) -> str:
     if first.verdict is None:
         return failed_prompt(first.ran.output if first.ran.problem == "exec_error" else first.ran.detail)
     return wrong_prompt(wrong_cells(first.verdict)) if item.helped else ""
-
-
-def _unmeasured(kind: str, why: str, task: str) -> Episode:
-    return Episode(outcome=Failed(kind, why), task=task, records=(), turns=0, failure=kind, detail=why)
-
-
-Mode = Literal["single", "multi", "react"]
-
-
-@frozen(kw_only=True)
-class SpreadsheetOptions:
-    """
-    How tasks are put, where code is run and how cells are compared.
-
-    `use_eval_feedback` tells the target in `multi` mode which cells of a training item are wrong (not what they should
-    be); an item that is only scored never gets it.
-    """
-
-    mode: Mode = field(default="single", metadata=parsed_by(one_of("single", "multi", "react")))
-    max_turns: int = field(default=30, metadata=parsed_by(positive_int))
-    data_root: str = field(default="", metadata=parsed_by(text))
-    sandbox: SandboxMode = field(default="confined", metadata=parsed_by(one_of("confined", "unconfined")))
-    scoring: Scoring = field(default="skillopt", metadata=parsed_by(one_of("skillopt", "extended")))
-    use_eval_feedback: bool = field(default=False, metadata=parsed_by(yes_or_no))

@@ -46,6 +46,7 @@ class Tasks:
     compares = True
 
     def __init__(self, settings: EnvironmentSettings, options: TaskOptions) -> None:
+        self.name = settings.name
         self._settings = settings
         self._options = options
         if options.compare_with and options.compare_with in options.agent_fields:
@@ -58,11 +59,6 @@ class Tasks:
         self._judged_items = False
         self._unseen = set(options.agent_fields)
         self._sections = SystemPrompts(lambda section: section)
-
-    @property
-    def name(self) -> str:
-        """The registry name."""
-        return self._settings.name
 
     @property
     def worked(self) -> str:
