@@ -14,7 +14,7 @@ from support.tamper import with_unknown_event
 
 from skillopt_es.audit.check import check
 from skillopt_es.engine.algorithms import Algorithm, algorithm_of
-from skillopt_es.engine.loop import perform
+from skillopt_es.engine.loop import derive
 from skillopt_es.engine.work import Decide, Work
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -84,9 +84,9 @@ def test_a_golden_log_meets_what_its_algorithm_decides(
 
     def noting(algorithm: Algorithm[Any], work: Work, *more: Any) -> Any:
         made.update([work.name] if isinstance(work, Decide) else [])
-        return perform(algorithm, work, *more)
+        return derive(algorithm, work, *more)
 
-    monkeypatch.setattr("skillopt_es.audit.check.perform", noting)
+    monkeypatch.setattr("skillopt_es.audit.check.derive", noting)
     with EventLog.open(copied) as log:
         asyncio.run(check(log, Journal(log.reader), copied))
         [first] = log.read(until=1)

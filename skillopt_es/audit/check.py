@@ -30,7 +30,7 @@ from skillopt_es.engine.differences import (
     mismatch,
 )
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.loop import Ports, perform
+from skillopt_es.engine.loop import Ports, derive
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.work import Comparisons, Rivals, Rollouts, Unit
@@ -79,9 +79,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
     run = recorded_run(first.event, folder)
     executor = local_executor()
     texts = _Noticing(log, log.erasures.texts)
-    ports = Ports(
-        calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor, rollouts=None
-    )
+    ports = Ports(calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor)
     walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
     wrong = await walk.all(first, first.event, events)
     return CheckReport(
@@ -299,7 +297,7 @@ class _Walk:
             elif isinstance(task, Comparisons):
                 self.coming.extend(task.pairs)
             elif task is not None:
-                async for emission in perform(self.algorithm, task, self.state, self.run, self.ports):
+                async for emission in derive(self.algorithm, task, self.state, self.run, self.ports):
                     self.coming.extend(emission.events)
         return self.coming.popleft() if self.coming else None
 

@@ -20,8 +20,8 @@ from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.judges import judge_request
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import packed
-from skillopt_es.engine.work import Rollouts, Unit
-from skillopt_es.events.catalog import Event, RolloutCompleted
+from skillopt_es.engine.work import Emission, Rollouts, Unit
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Failed, Json, Measured, Outcome, Role, SkillTree, digest_of, text_digest
 from skillopt_es.ports import (
@@ -44,14 +44,6 @@ from skillopt_es.skill.tools import MOST_ROUNDS, Shelf, left_to, opened_words, u
 
 _MOST_DETAIL = 500  # characters of a failure in its event: a provider's error may quote a whole page
 _CUT = "Your reply was cut off at the length limit. Answer again, and be brief."
-
-
-@frozen
-class Emission:
-    """Events that belong to the log next, with the texts they name."""
-
-    events: list[Event]
-    texts: list[str]
 
 
 @frozen(kw_only=True)

@@ -15,7 +15,7 @@ from attrs import frozen
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.work import Comparisons, Rivals
+from skillopt_es.engine.work import Comparisons, Emission, Rivals
 from skillopt_es.events.catalog import AnswersCompared
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.places import Place
@@ -34,14 +34,12 @@ class ComparingPorts:
     evidence: RecordedTexts
 
 
-async def run_comparisons(
-    task: Comparisons, run: RunData, ports: ComparingPorts
-) -> AsyncGenerator[list[AnswersCompared], None]:
+async def run_comparisons(task: Comparisons, run: RunData, ports: ComparingPorts) -> AsyncGenerator[Emission, None]:
     """What the judge says of each pair, in the order of the plan."""
     jobs = [_job(pair, run, ports) for pair in task.pairs]
     async with aclosing(ports.executor.stream(jobs, workers=run.workers["judge"] * 2)) as stream:
         async for done in stream:
-            yield done
+            yield Emission(done)
 
 
 def _job(pair: Rivals, run: RunData, ports: ComparingPorts) -> AsyncCall[AnswersCompared]:

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.algorithms import Algorithm, Consulted, algorithm_of, evolve
-from skillopt_es.engine.attempts import Emission, RolloutPorts, jobs_at_once, run_rollouts
+from skillopt_es.engine.attempts import RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.evaluations import score
@@ -28,7 +28,7 @@ from skillopt_es.engine.judges import ComparingPorts, run_comparisons
 from skillopt_es.engine.observers import Observer
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
-from skillopt_es.engine.work import AddUp, Comparisons, Decide, Questions, Rollouts, Work
+from skillopt_es.engine.work import AddUp, Comparisons, Decide, Derived, Emission, Questions, Rollouts, Work
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.places import Place
@@ -65,7 +65,7 @@ class Trainer:
         head: int,
         state: AnyState,
         run: RunData,
-        ports: Ports,
+        ports: LivePorts,
         observer: Observer,
         stopping: Callable[[], bool],
         reached: Callable[[], Reached | None] = lambda: None,
@@ -219,44 +219,57 @@ def waiting_for(questions: int) -> str:
 
 @frozen(kw_only=True)
 class Ports:
-    """
-    Everything of the world that a unit of work may need; `rollouts` is absent where only decisions are derived again.
-
-    `comparing` is absent there, too, and where no judge compares answers.
-    """
+    """What derived work needs: answers, live or recorded, the texts of the log, and who does jobs side by side."""
 
     calls: Calls
     evidence: RecordedTexts
     executor: Executor
-    rollouts: RolloutPorts | None
+
+
+@frozen(kw_only=True)
+class LivePorts(Ports):
+    """What measuring needs besides; `comparing` is there where the environment's answers can be compared."""
+
+    rollouts: RolloutPorts
     comparing: ComparingPorts | None = None
 
 
 async def perform(
-    algorithm: Algorithm[Any], work: Work, state: AnyState, run: RunData, ports: Ports
+    algorithm: Algorithm[Any], work: Work, state: AnyState, run: RunData, ports: LivePorts
 ) -> AsyncGenerator[Emission, None]:
     """The events of a unit of work; what it needs was all in the state when it began."""
     match work:
         case Rollouts():
-            assert ports.rollouts is not None
-            async with aclosing(run_rollouts(work, run, ports.rollouts)) as emissions:
-                async for emission in emissions:
-                    yield emission
+            found = run_rollouts(work, run, ports.rollouts)
+        case Comparisons() if ports.comparing is not None:
+            found = run_comparisons(work, run, ports.comparing)
         case Comparisons():
-            assert ports.comparing is not None
-            async with aclosing(run_comparisons(work, run, ports.comparing)) as compared:
-                async for done in compared:
-                    yield Emission([*done], [])
+            raise ConfigError(
+                "the environment has no answers that a judge could compare",
+                hint="set evaluation.compare_answers: false",
+            )
+        case _:
+            found = derive(algorithm, work, state, run, ports)
+    async with aclosing(found) as emissions:
+        async for emission in emissions:
+            yield emission
+
+
+async def derive(
+    algorithm: Algorithm[Any], work: Derived, state: AnyState, run: RunData, ports: Ports
+) -> AsyncGenerator[Emission, None]:
+    """What follows from the state, the log's texts and the optimizer's answers."""
+    match work:
         case Questions(jobs):
             asked = [_question(algorithm, job, state, run, ports) for job in jobs]
             workers = jobs_at_once(run.config.gradient.analyst_workers)
             async with aclosing(ports.executor.stream(asked, workers=workers)) as stream:
                 async for events in stream:
-                    yield Emission(events, [])
+                    yield Emission(events)
         case AddUp(evaluation):
-            yield Emission([score(evaluation, state, run)], [])
+            yield Emission([score(evaluation, state, run)])
         case Decide(name):
-            yield Emission([algorithm.decisions[name](state, run, ports.evidence)], [])
+            yield Emission([algorithm.decisions[name](state, run, ports.evidence)])
 
 
 def _question(algorithm: Algorithm[Any], job: object, state: AnyState, run: RunData, ports: Ports) -> AsyncCall[Event]:

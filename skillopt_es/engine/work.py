@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import evolve, field, frozen
 
+from skillopt_es.events.catalog import Event
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Purpose, SkillTree, Split
 from skillopt_es.projections.state import Standing
@@ -100,7 +103,17 @@ class Decide:
     reads_back: bool = False
 
 
-Work = Rollouts | Comparisons | Questions | AddUp | Decide
+Derived = Questions | AddUp | Decide
+"""Work whose events follow from the log and its journal, so that it can be done again at any time."""
+Work = Rollouts | Comparisons | Derived
+
+
+@frozen
+class Emission:
+    """Events that belong to the log next, with the texts they name."""
+
+    events: Sequence[Event]
+    texts: Sequence[str] = ()
 
 
 @frozen(kw_only=True)

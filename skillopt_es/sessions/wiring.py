@@ -26,7 +26,7 @@ from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.judges import ComparingPorts
-from skillopt_es.engine.loop import Ports, Running, Trainer
+from skillopt_es.engine.loop import LivePorts, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
@@ -324,7 +324,7 @@ def _wired(
         head=stage.head,
         state=stage.state,
         run=run,
-        ports=Ports(
+        ports=LivePorts(
             calls=calls,
             evidence=evidence,
             executor=executor,
