@@ -47,14 +47,18 @@ Cell = str | int | float | None
 Row = dict[str, Cell]
 
 
+def _said(values: object, *names: str) -> Row:
+    """The columns that a value has fields for, by the same names."""
+    return {name: getattr(values, name) for name in names}
+
+
 def steering_row(recorded: Recorded) -> Row:
     """What somebody ordered while the run was open."""
     event = recorded.event
     assert isinstance(event, RunSteered)
     settings = {each.key: each.value for each in event.settings}
     return {
-        "seq": recorded.seq,
-        "recorded_at": recorded.recorded_at,
+        **_said(recorded, "seq", "recorded_at"),
         "name": event.name,
         "command": event.order,
         "given_by": event.by,
@@ -66,44 +70,22 @@ def steering_row(recorded: Recorded) -> Row:
 
 def step_row(line: StepLine) -> Row:
     """A finished step."""
-    return {
-        "step": line.step,
-        "epoch": line.epoch,
-        "train_hard": line.train.hard if line.train else None,
-        "train_soft": line.train.soft if line.train else None,
-        "proposed": line.proposed,
-        "merged": line.merged,
-        "chosen": line.chosen,
-        "applied": line.applied,
-        "notes": line.notes,
-        "candidate": line.candidate,
-        "current": line.current,
-        "verdict": line.verdict,
-        "best": line.best,
-        "bound": int(line.bound),
-    }
+    train: Row = {"train_hard": line.train.hard, "train_soft": line.train.soft} if line.train else {}
+    names = ("step", "epoch", "proposed", "merged", "chosen", "applied", "notes")
+    values = ("candidate", "current", "verdict", "best", "bound")
+    return {"train_hard": None, "train_soft": None, **train, **_said(line, *names, *values)}
 
 
 def evaluation_row(recorded: Recorded) -> Row:
     """A whole evaluation of one skill."""
     event = recorded.event
     assert isinstance(event, SkillScored)
-    where = Place(event.place)
     return {
         "seq": recorded.seq,
         "place": event.place,
-        "epoch": where.epoch,
-        "step": where.step,
-        "purpose": event.purpose,
-        "split": event.split,
-        "skill": event.skill,
-        "hard": event.score.hard,
-        "soft": event.score.soft,
-        "measured": event.score.measured,
-        "unmeasured": event.score.unmeasured,
-        "value": event.value,
-        "repeat": event.repeat,
-        "exact": int(event.exact),
+        **_said(Place(event.place), "epoch", "step"),
+        **_said(event, "purpose", "split", "skill", "value", "repeat", "exact"),
+        **_said(event.score, "hard", "soft", "measured", "unmeasured"),
         "not_run": len(event.not_run),
     }
 
@@ -112,25 +94,16 @@ def rollout_row(recorded: Recorded) -> Row:
     """One item tried under one skill."""
     event = recorded.event
     assert isinstance(event, RolloutCompleted)
-    where, outcome = Place(event.place), event.outcome
-    measured = outcome if isinstance(outcome, Measured) else None
+    measured = event.outcome if isinstance(event.outcome, Measured) else None
     return {
         "seq": recorded.seq,
         "place": event.place,
-        "epoch": where.epoch,
-        "step": where.step,
-        "purpose": event.purpose,
-        "item": event.item,
-        "task_type": event.task_type,
-        "skill": event.skill,
-        "outcome": _KINDS[type(outcome)],
+        **_said(Place(event.place), "epoch", "step"),
+        **_said(event, "purpose", "item", "task_type", "skill"),
+        "outcome": _KINDS[type(event.outcome)],
         "hard": measured.hard if measured else None,
         "soft": measured.soft if measured else None,
-        "turns": event.turns,
-        "failure": event.failure,
-        "detail": event.detail,
-        "prediction": event.prediction,
-        "trajectory": event.trajectory,
+        **_said(event, "turns", "failure", "detail", "prediction", "trajectory"),
     }
 
 
@@ -146,27 +119,14 @@ def call_rows(log: EventLog) -> Iterator[Row]:
 def _call(row: CallRow) -> Row:
     call = row.call
     where = Place(call.slot)
+    tokens = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
     return {
-        "n": row.n,
-        "slot": call.slot,
+        **_said(row, "n", "attempt", "recorded_at"),
         "place": where.site,
-        "epoch": where.epoch,
-        "step": where.step,
-        "attempt": row.attempt,
-        "role": call.role,
-        "stage": call.stage,
-        "outcome": call.outcome,
-        "finish": call.finish,
-        "reply_model": call.reply_model,
-        "input_tokens": call.input_tokens,
-        "output_tokens": call.output_tokens,
-        "cached_tokens": call.cached_tokens,
-        "reasoning_tokens": call.reasoning_tokens,
-        "latency_ms": call.latency_ms,
+        **_said(where, "epoch", "step"),
+        **_said(call, "slot", "role", "stage", "outcome", "finish", "reply_model", *tokens, "latency_ms", "ahead"),
         "error": call.error_kind,
-        "ahead": int(call.ahead),
-        "repeats": int(bool(call.repeats)),
-        "recorded_at": row.recorded_at,
+        "repeats": bool(call.repeats),
     }
 
 
@@ -200,8 +160,7 @@ def _edit_rows(maker: str, made: PatchProposed | PatchesMerged) -> dict[str, Row
             "step": made.step,
             "made_by": maker,
             **_what(proposal),
-            "support": proposal.support,
-            "source": proposal.source,
+            **_said(proposal, "support", "source"),
             "origins": json.dumps(proposal.origins),
             "chosen": 0,
             "status": None,
@@ -216,12 +175,7 @@ def _what(proposal: Proposal) -> Row:
     """What a proposal asks for; a suggestion or a draft has no target."""
     match proposal:
         case Edit():
-            return {
-                "op": proposal.op,
-                "target": proposal.target,
-                "content": proposal.content,
-                "file": proposal.file,
-            }
+            return _said(proposal, "op", "target", "content", "file")
         case Suggestion():
             return {"op": proposal.kind, "target": "", "content": proposal.instruction, "file": ""}
         case Draft():
@@ -297,8 +251,7 @@ def trajectory_row(recorded: Recorded, text: str) -> Row:
     """What an agent did on one item, whole."""
     event = recorded.event
     assert isinstance(event, RolloutCompleted)
-    where = Place(event.place)
-    when: Row = {"epoch": where.epoch, "step": where.step}
+    when = _said(Place(event.place), "epoch", "step")
     return {"kind": "trajectory", "ref": str(recorded.seq), **when, "item": event.item, "text": text}
 
 

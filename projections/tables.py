@@ -11,9 +11,14 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import cache
+from importlib import resources
 from itertools import chain, starmap
 from pathlib import Path
 
+import cattrs
+import yaml
+from attrs import frozen
 from sqlite_utils import Database
 
 from skillopt_es.events.catalog import SKILL_TYPES, Recorded
@@ -36,177 +41,25 @@ from skillopt_es.projections.table_rows import (
     written_texts,
 )
 
-_COLUMNS: Mapping[str, Mapping[str, type]] = {
-    "skills": {"hash": str, "main": str, "files": int, "characters": int},
-    "runs": {
-        "run": str,
-        "run_id": str,
-        "parent_id": str,
-        "created_at": str,
-        "status": str,
-        "software": str,
-        "initial": str,
-        "best": str,
-        "best_value": float,
-        "config": str,
-        "sweep": str,
-        "setting": str,
-    },
-    "steering": {
-        "run": str,
-        "seq": int,
-        "recorded_at": str,
-        "name": str,
-        "command": str,
-        "given_by": str,
-        "why": str,
-        "text": str,
-        "settings": str,
-    },
-    "steps": {
-        "run": str,
-        "step": int,
-        "epoch": int,
-        "train_hard": float,
-        "train_soft": float,
-        "proposed": int,
-        "merged": int,
-        "chosen": int,
-        "applied": int,
-        "notes": int,
-        "candidate": float,
-        "current": float,
-        "verdict": str,
-        "best": float,
-        "bound": int,
-    },
-    "evaluations": {
-        "run": str,
-        "seq": int,
-        "place": str,
-        "epoch": int,
-        "step": int,
-        "purpose": str,
-        "split": str,
-        "skill": str,
-        "hard": float,
-        "soft": float,
-        "measured": int,
-        "unmeasured": int,
-        "value": float,
-        "repeat": int,
-        "exact": int,
-        "not_run": int,
-    },
-    "rollouts": {
-        "run": str,
-        "seq": int,
-        "place": str,
-        "epoch": int,
-        "step": int,
-        "purpose": str,
-        "item": str,
-        "task_type": str,
-        "skill": str,
-        "outcome": str,
-        "hard": float,
-        "soft": float,
-        "turns": int,
-        "failure": str,
-        "detail": str,
-        "prediction": str,
-        "trajectory": str,
-    },
-    "edits": {
-        "run": str,
-        "id": str,
-        "step": int,
-        "made_by": str,
-        "op": str,
-        "target": str,
-        "content": str,
-        "file": str,
-        "support": int,
-        "source": str,
-        "origins": str,
-        "chosen": int,
-        "status": str,
-        "note": str,
-        "verdict": str,
-    },
-    "calls": {
-        "run": str,
-        "n": int,
-        "slot": str,
-        "place": str,
-        "epoch": int,
-        "step": int,
-        "attempt": int,
-        "role": str,
-        "stage": str,
-        "outcome": str,
-        "finish": str,
-        "reply_model": str,
-        "input_tokens": int,
-        "output_tokens": int,
-        "cached_tokens": int,
-        "reasoning_tokens": int,
-        "latency_ms": int,
-        "error": str,
-        "ahead": int,
-        "repeats": int,
-        "inherited": int,
-        "recorded_at": str,
-    },
-    "texts": {
-        "id": int,
-        "run": str,
-        "kind": str,
-        "ref": str,
-        "epoch": int,
-        "step": int,
-        "item": str,
-        "text": str,
-    },
-}
-_KEYS = {
-    "skills": ("hash",),
-    "runs": ("run",),
-    "steps": ("run", "step"),
-    "evaluations": ("run", "seq"),
-    "rollouts": ("run", "seq"),
-    "edits": ("run", "id"),
-    "calls": ("run", "n"),
-    "steering": ("run", "seq"),
-    "texts": ("id",),
-}
-_RUN = ("run", "runs", "run")
-_SKILL = ("skill", "skills", "hash")
-_FOREIGN = {
-    "runs": (("initial", "skills", "hash"), ("best", "skills", "hash")),
-    "steps": (_RUN,),
-    "evaluations": (_RUN, _SKILL),
-    "rollouts": (_RUN, _SKILL),
-    "edits": (_RUN,),
-    "calls": (_RUN,),
-    "steering": (_RUN,),
-    "texts": (_RUN,),
-}
-_VIEWS = {
-    # A section of a config holds settings; what lies deeper is JSON.
-    "settings": "select run, section.key || '.' || setting.key as key, setting.value as value"
-    " from runs, json_each(runs.config) as section, json_each(section.value) as setting where section.type = 'object'"
-    " union all select run, section.key, section.value"
-    " from runs, json_each(runs.config) as section where section.type <> 'object'",
-    "items": "select run, item, purpose, count(*) as tries, avg(hard) as hard, avg(soft) as soft,"
-    " sum(outcome <> 'measured') as unmeasured from rollouts group by run, item, purpose",
-    "applied_edits": "select * from edits where chosen and status like 'applied%' order by run, step, id",
-    "run_scores": "select run, place, split, repeat, hard, soft, value, measured, unmeasured from evaluations"
-    " where place = 'baseline' or place like 'final/%' or place like 'eval/%' order by run, seq",
-    "spending": "select run, role, stage, count(*) as calls, sum(input_tokens) as input_tokens,"
-    " sum(output_tokens) as output_tokens, sum(outcome = 'failed') as failed"
-    " from calls where not inherited and not repeats group by run, role, stage",
-}
+
+@frozen(kw_only=True)
+class _Table:
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+    refers: tuple[tuple[str, str, str], ...] = ()
+
+
+@frozen
+class _Schema:
+    tables: Mapping[str, _Table]
+    views: Mapping[str, str]
+
+
+@cache
+def _schema() -> _Schema:
+    text = resources.files(__package__).joinpath("tables.yaml").read_text(encoding="utf-8")
+    return cattrs.structure(yaml.safe_load(text), _Schema)
+
 
 Trajectories = Callable[[EventLog], Iterable[tuple[Recorded, str]]]
 """The rollouts of a run, each with the text of its trajectory."""
@@ -243,7 +96,7 @@ def rebuild_tables(
             for name, log in zip(_names(logs), logs, strict=True):
                 _fill(database, name, log, trajectories, sweep)
             database.index_foreign_keys()
-            for name, sql in _VIEWS.items():
+            for name, sql in _schema().views.items():
                 database.create_view(name, sql)
             database.table("texts").enable_fts(["text"], tokenize="porter")
         draft.replace(path)
@@ -254,13 +107,15 @@ def rebuild_tables(
 
 def are_tables(path: Path) -> bool:
     """Whether a file has these very tables and views, as an export of this version writes them."""
+    schema = _schema()
+    tables = {name: [*table.columns] for name, table in schema.tables.items()}
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            found = {name: [row[1] for row in connection.execute(f"pragma table_info([{name}])")] for name in _COLUMNS}
+            found = {name: [row[1] for row in connection.execute(f"pragma table_info([{name}])")] for name in tables}
             views = dict(connection.execute("select name, sql from sqlite_master where type = 'view'"))
     except sqlite3.DatabaseError:
         return False
-    return found == {name: [*columns] for name, columns in _COLUMNS.items()} and set(views) == set(_VIEWS)
+    return found == tables and set(views) == set(schema.views)
 
 
 def add_to_tables(
@@ -279,7 +134,7 @@ def add_to_tables(
             if name is None:
                 name = log.run.name if log.run.name not in there.values() else f"{log.run.name} {log.run.run_id}"
                 there[log.run.run_id] = name
-            for table in reversed([*_COLUMNS]):  # rows before the run that they are of
+            for table in reversed([*_schema().tables]):  # rows before the run that they are of
                 if table != "skills":
                     connection.execute(f"delete from [{table}] where run = ?", [name])  # noqa: S608 - our own names
             _fill(database, name, log, trajectories, sweep)
@@ -287,11 +142,9 @@ def add_to_tables(
 
 
 def _create(database: Database) -> None:
-    for name, columns in _COLUMNS.items():
-        key = _KEYS[name]
-        database.table(name).create(
-            dict(columns), pk=key[0] if len(key) == 1 else key, foreign_keys=list(_FOREIGN.get(name, ()))
-        )
+    for name, table in _schema().tables.items():
+        key = table.key[0] if len(table.key) == 1 else table.key
+        database.table(name).create(dict(table.columns), pk=key, foreign_keys=list(table.refers))
 
 
 def _names(logs: Sequence[EventLog]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import resources
 
 from skillopt_es.events.values import Failed, Measured, SkillTree
 from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, TrajectoryRecord
@@ -10,6 +11,11 @@ from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, Trajector
 TASK_LIMIT = 500
 REFERENCE = "[HIDDEN REFERENCE]"  # how an item can be solved: for analysts of training items, where the config says so
 _REMEMBERED = 8
+
+
+def prompt_text(package: str, name: str) -> str:
+    """A text for the target or for analysts, from the folder `prompts` of a benchmark."""
+    return resources.files(package).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def skill_body(skill: SkillTree) -> str:

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -86,16 +87,7 @@ def _cron(nightly: _Nightly) -> str:
 
 def _systemd(nightly: _Nightly) -> str:
     words = " ".join(_systemd_word(word) for word in nightly.words)
-    return (
-        f"# ~/.config/systemd/user/{nightly.name}.service\n"
-        f"[Unit]\nDescription=Train a skill\n\n"
-        f"[Service]\nType=oneshot\nWorkingDirectory={str(nightly.folder).replace('%', '%%')}\nExecStart={words}\n\n"
-        f"# ~/.config/systemd/user/{nightly.name}.timer\n"
-        f"[Unit]\nDescription=Train a skill each night\n\n"
-        f"[Timer]\nOnCalendar=*-*-* {nightly.hour:02}:{nightly.minute:02}:00\nPersistent=true\n\n"
-        f"[Install]\nWantedBy=timers.target\n\n"
-        f"# then: systemctl --user enable --now {nightly.name}.timer\n"
-    )
+    return _filled("systemd", nightly, folder=str(nightly.folder).replace("%", "%%"), words=words)
 
 
 def _systemd_word(word: str) -> str:
@@ -105,21 +97,14 @@ def _systemd_word(word: str) -> str:
 
 
 def _launchd(nightly: _Nightly) -> str:
-    words = "".join(f"    <string>{escape(word)}</string>\n" for word in nightly.words)
-    log, folder = escape(str(nightly.log)), escape(str(nightly.folder))
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- ~/Library/LaunchAgents/{nightly.name}.plist, '
-        f"then: launchctl load ~/Library/LaunchAgents/{nightly.name}.plist -->\n"
-        '<plist version="1.0">\n<dict>\n'
-        f"  <key>Label</key>\n  <string>{nightly.name}</string>\n"
-        f"  <key>WorkingDirectory</key>\n  <string>{folder}</string>\n"
-        f"  <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n"
-        f"  <key>StartCalendarInterval</key>\n  <dict>\n    <key>Hour</key>\n    <integer>{nightly.hour}</integer>\n"
-        f"    <key>Minute</key>\n    <integer>{nightly.minute}</integer>\n  </dict>\n"
-        f"  <key>StandardOutPath</key>\n  <string>{log}</string>\n"
-        f"  <key>StandardErrorPath</key>\n  <string>{log}</string>\n"
-        "</dict>\n</plist>\n"
-    )
+    words = "\n".join(f"    <string>{escape(word)}</string>" for word in nightly.words)
+    folder, log = escape(str(nightly.folder)), escape(str(nightly.log))
+    return _filled("launchd", nightly, folder=folder, words=words, log=log)
+
+
+def _filled(system: str, nightly: _Nightly, **parts: str) -> str:
+    template = resources.files(__package__).joinpath(f"schedule.{system}.txt").read_text(encoding="utf-8")
+    return template.format(name=nightly.name, hour=nightly.hour, minute=nightly.minute, **parts)
 
 
 _WRITERS: Mapping[str, Callable[[_Nightly], str]] = {"cron": _cron, "systemd": _systemd, "launchd": _launchd}

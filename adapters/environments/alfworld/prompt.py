@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from skillopt_es.adapters.environments.alfworld.world import View
+from skillopt_es.adapters.environments.episodes import prompt_text
 
+GUIDE = prompt_text(__package__, "guide")
 SYSTEM = "You are an expert agent who solves household tasks in the ALFRED embodied environment."
 HIDDEN = "help"
 
 _INTRO = "What was learned from earlier tasks of this kind. Follow it where it fits:"
 _ROLE = "You act in a household, one command at a time."
-_RULES = (
-    "It is your turn. First reason step by step about where you are and what is still to be done, "
-    "inside <think> and </think> tags.\n"
-    "Then choose one of the admissible commands, word for word, and give it inside <action> and </action> tags."
-)
+_RULES = prompt_text(__package__, "rules")
 
 
 @frozen
@@ -56,18 +54,3 @@ def _past(steps: Sequence[GameStep], window: int) -> str:
         for number, step in enumerate(steps[first:], start=first + 1)
     ]
     return "\n".join([f"{taken} The last {len(lines)}, each with what you saw before it:", *lines])
-
-
-GUIDE = """\
-Household tasks as text games, won or not within a limit of steps. Follow each game step by step: where was the
-object, when was it seen, which step was the first that could not lead to the goal any more.
-Kinds of failure, to be used as failure_type where one fits:
-- navigation_loop: the same places again and again
-- missed_object: it was in sight, or in something that was never opened
-- wrong_sequence: steps in an order in which they do not help, such as putting away before heating
-- premature_stop: the goal was reached in part, and nothing more was tried
-- action_loop: one command again, though nothing happens
-- appliance_error: the wrong appliance, or the right one used wrongly
-- rule_missing, rule_wrong, rule_ignored: the skill lacks, has wrong, or has and was not obeyed
-- other
-Rules say what to do in a kind of situation; where things were in one game does not help in the next."""

@@ -4,38 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_ANSWER = """\
-## Answer
-- Reason first, then give the final answer once, inside <answer> and </answer> tags.
-- The final answer is only the value that is asked for, with its unit if the question asks for one."""
+from skillopt_es.adapters.environments.episodes import prompt_text
 
-_WITH_TOOLS = """\
-You answer questions from the text of U.S. Treasury bulletins, which you read with tools.
-
-## Rules
-- What you know of the documents comes from the tools alone: glob lists them, grep finds lines, read shows them.
-- Find the right document and table first; then read as little as the question needs.
-- Search for short phrases of the table, then read the lines around what was found.
-- Take no value that you have not seen. Mind the unit in a table's heading.
-- Extract all operands before you compute, and compute step by step.
-- When you have the answer, reply without asking for a tool."""
-
-_WITHOUT_TOOLS = """\
-You answer questions about figures in U.S. Treasury bulletins.
-
-## Rules
-- Use what stands in the question's own material. Take no value that you have not seen there, if there is any.
-- Extract all operands before you compute, and compute step by step."""
-
-_WITH_SEARCH = """\
-You answer questions about figures in U.S. Treasury bulletins. A search engine is asked for you, in rounds.
-
-## Rules
-- In every round but the last you either ask for searches or give the answer.
-- To search, reply with a JSON list of short queries inside tags: <search_queries>["first", "second"]</search_queries>
-- The results come with the next message. In the last round you have to answer.
-- Take no value that you have not seen. Extract all operands before you compute."""
-
+GUIDE = prompt_text(__package__, "guide")
+_ANSWER = prompt_text(__package__, "answer")
+_WITH_TOOLS = prompt_text(__package__, "with_tools")
+_WITHOUT_TOOLS = prompt_text(__package__, "without_tools")
+_WITH_SEARCH = prompt_text(__package__, "with_search")
 _FIRST_NAMED = 20
 
 
@@ -82,17 +57,3 @@ def _listed(names: Sequence[str]) -> str:
 
 def _joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
-
-
-GUIDE = """\
-Questions about figures in U.S. Treasury bulletins, which the agent searches and reads, computes with, and answers in
-a few words. Find the first step that went wrong: the search, the row that was read, a figure that was taken, the
-arithmetic, the form.
-Kinds of failure, to be used as failure_type where one fits:
-- retrieval_miss: the right bulletin or table was never found
-- evidence_miss: it was found, and another row, column, period or revision was read
-- operand_error: a wrong or missing figure went into the computation, or one in another unit
-- calculation_error: the right figures, computed wrongly
-- answer_format: the right value in a form that does not match
-- other
-Rules say how to search, read, compute and answer; no figure from a bulletin belongs in a rule."""

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
+from skillopt_es.adapters.environments.episodes import prompt_text
+
+GUIDE = prompt_text(__package__, "guide")
 _ROLE = "You are an expert at answering questions from search results."
-
-_RULES = """\
-## Task
-You get a context made of several passages, then a question. Answer the question from that context.
-
-## Answer
-- Reason first, then give the final answer inside <answer> and </answer> tags.
-- The final answer is as short as it can be: a name, a date or a few words.
-- Do not repeat the question in the final answer.
-
-## Example
-The passages name Ada Lovelace as the author of the first published program.
-<answer>Ada Lovelace</answer>"""
-
-RECHECK = (
-    "Check your answer against the context and the question above. Correct it when it is wrong, "
-    "then give the final answer again inside <answer> and </answer> tags."
-)
-
+_RULES = prompt_text(__package__, "rules")
+RECHECK = prompt_text(__package__, "recheck")
 _MARKER = "[DOC]"
 _CUT = "[... the context is cut here ...]"
 
@@ -48,15 +34,3 @@ def truncate(context: str, budget: int) -> str:
             break
         kept = longer
     return kept or f"{context[:budget]}\n{_CUT}"
-
-
-GUIDE = """\
-Questions over web snippets, graded by an exact match of a few words: case, punctuation and articles do not count,
-every other word does. Compare what was answered with the accepted answers and ask why the two are not the same.
-Kinds of failure, to be used as failure_type where one fits:
-- rule_missing: the skill says nothing that would have led to the accepted answer
-- rule_wrong: a rule of the skill led away from it
-- rule_ignored: the skill says it, and it was not done
-- answer_format: the right answer with words around it, or too little of it
-- other
-A rule has to help with many questions; nothing about a single question belongs in the skill."""

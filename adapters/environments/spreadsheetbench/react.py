@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from attrs import define, field
 
+from skillopt_es.adapters.environments.episodes import prompt_text
 from skillopt_es.adapters.environments.spreadsheetbench import child
 from skillopt_es.adapters.sandboxes.launch import Launch, Limits, Sandbox
 from skillopt_es.events.values import Json
@@ -39,19 +40,7 @@ TOOLS = (
         },
     ),
 )
-PROTOCOL = f"""\
-## Tools
-- write_file writes a text file; use it for {child.SOLUTION}.
-- bash runs one Python command in the same folder, which holds {child.INPUT}.
-
-## Steps
-1. Look at {child.INPUT} until you know its layout: the preview shows the first rows only.
-2. Write {child.SOLUTION}: it reads INPUT_PATH and saves to OUTPUT_PATH. Define both in its first lines:
-   INPUT_PATH, OUTPUT_PATH = "{child.INPUT}", "{child.OUTPUT}"
-3. Run it, open {child.OUTPUT} and check the graded cells; correct the script until they are right.
-4. Stop: reply without asking for a tool.
-
-Only {child.SOLUTION} counts. It is run anew on this workbook, and may be run on others of the same layout."""
+PROTOCOL = prompt_text(__package__, "protocol").format(given=child.INPUT, script=child.SOLUTION, saved=child.OUTPUT)
 
 # Places of this machine in what Python says: the folder of a launch without walls, and where Python itself is.
 _JOB_FOLDER = re.compile(r"[^\s\"']*/skillopt-es-[^/\s\"']+")
