@@ -35,11 +35,13 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
+    ALONE,
     AgentTask,
     AttemptLost,
     CallFailed,
     ChatReply,
     ChatRequest,
+    Course,
     Elsewhere,
     Gateway,
     ModelSettings,
@@ -48,8 +50,6 @@ from skillopt_es.ports import (
     Try,
     Usage,
     Wait,
-    may_try_again,
-    rest,
 )
 
 _NO_SKILL = SkillTree({"SKILL.md": ""})
@@ -120,14 +120,16 @@ class OwnAgent:
         """What of the user's keys its program can reach, and why."""
         return await self.way.within_reach()
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """Its answer and its steps; raises CallFailed."""
-        return await despite_crashes(request, self._once, policy_of(self.settings))
+        return await despite_crashes(
+            request, course, lambda attempt: self._once(attempt, course), policy_of(self.settings)
+        )
 
-    async def _once(self, request: ChatRequest) -> ChatReply:
+    async def _once(self, request: ChatRequest, course: Course) -> ChatReply:
         if request.elsewhere is not None:
             return await self.elsewhere(request, request.elsewhere, None)
-        return await self.attempted(request, None)
+        return await self.attempted(request, course, None)
 
     async def elsewhere(self, request: ChatRequest, worker: Elsewhere, own: OwnCall | None) -> ChatReply:
         """The same, where the worker that makes the attempt does it; what it asks a model itself comes to `own`."""
@@ -147,7 +149,7 @@ class OwnAgent:
             self._pace.leave()
         return self._redactor.answer(reply)
 
-    async def attempted(self, request: ChatRequest, gateway: Gateway | None) -> ChatReply:
+    async def attempted(self, request: ChatRequest, course: Course, gateway: Gateway | None) -> ChatReply:
         """The same, where it may ask a model through a gateway."""
         refusal = await self._limiter.enter(0)
         if refusal is not None:
@@ -155,7 +157,7 @@ class OwnAgent:
         began = time.monotonic()
         tries: list[Try] = []
         try:
-            answer = await self._attempts(request, gateway, tries)
+            answer = await self._attempts(request, course, gateway, tries)
         except AttemptFailedError as error:
             raise self._failed(error.failed, _since(began), tuple(tries)) from error
         except CallFailed as error:  # raised by the user's own function
@@ -168,7 +170,9 @@ class OwnAgent:
     async def aclose(self) -> None:
         """Nothing to give back: an attempt leaves nothing behind."""
 
-    async def _attempts(self, request: ChatRequest, gateway: Gateway | None, tries: list[Try]) -> AgentAnswer:
+    async def _attempts(
+        self, request: ChatRequest, course: Course, gateway: Gateway | None, tries: list[Try]
+    ) -> AgentAnswer:
         """One attempt; it is asked for again where the agent was not there, so that nothing had begun."""
         policy = policy_of(self.settings)
         past = PastTries()
@@ -184,9 +188,7 @@ class OwnAgent:
                 tried = _tried(error.failed, wait)
                 tries.append(tried)
                 told = Wait(kind=tried.kind, seconds=wait, message=tried.message, holds=True)
-                if not await may_try_again(request, tried) or not await rest(
-                    request, told, partial(asyncio.sleep, wait)
-                ):
+                if not await course.may_try_again(tried) or not await course.rest(told, partial(asyncio.sleep, wait)):
                     raise
 
     async def _attempt(self, request: ChatRequest, gateway: Gateway | None) -> AgentAnswer:

@@ -33,12 +33,14 @@ from skillopt_es.adapters.models.crashes import despite_crashes, policy_of
 from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.events.values import Json
 from skillopt_es.ports import (
+    ALONE,
     AgentStep,
     AttemptLost,
     CallFailed,
     ChatModel,
     ChatReply,
     ChatRequest,
+    Course,
     Elsewhere,
     Gateway,
     Message,
@@ -127,16 +129,18 @@ class GatewayAgent:
         """What of the user's keys its program can reach, and why."""
         return await self.agent.within_reach()
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The agent's answer; raises CallFailed, and whatever kept one of its calls from being made."""
-        return await despite_crashes(request, self._once, policy_of(self.agent.settings))
+        return await despite_crashes(
+            request, course, lambda attempt: self._once(attempt, course), policy_of(self.agent.settings)
+        )
 
-    async def _once(self, request: ChatRequest) -> ChatReply:
+    async def _once(self, request: ChatRequest, course: Course) -> ChatReply:
         if request.elsewhere is not None:  # the endpoint is on the worker, and its calls come back here
             return await self._elsewhere(request, request.elsewhere)
         async with self._attempt(request) as (attempt, gateway):
             try:
-                reply = await self._unless_stopped(attempt, request, gateway)
+                reply = await self._unless_stopped(attempt, request, course, gateway)
             except CallFailed as failed:
                 if attempt.asks:
                     _say_that_it_asked(failed)
@@ -191,9 +195,11 @@ class GatewayAgent:
         if attempt.stopped.done():
             raise attempt.stopped.result()
 
-    async def _unless_stopped(self, attempt: _Attempt, request: ChatRequest, gateway: Gateway) -> ChatReply:
+    async def _unless_stopped(
+        self, attempt: _Attempt, request: ChatRequest, course: Course, gateway: Gateway
+    ) -> ChatReply:
         """The agent's answer; an agent is ended whose call cannot be made."""
-        answer = asyncio.ensure_future(self.agent.attempted(request, gateway))
+        answer = asyncio.ensure_future(self.agent.attempted(request, course, gateway))
         try:
             await asyncio.wait((answer, attempt.stopped), return_when=asyncio.FIRST_COMPLETED)
             if attempt.stopped.done():
@@ -317,7 +323,7 @@ class _WritersModel:
         """Nobody asks: a worker records nothing."""
         return "the writer's model"
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """Never: an agent's calls go where they were routed."""
         raise AssertionError("a worker has no model")
 

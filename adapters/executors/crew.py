@@ -316,7 +316,7 @@ class _Conversation:
         number = self.count
         errand = self.errands[number] = _Errand(request.slot, own)
         skill = "" if request.skill is None else request.skill.hash
-        plain = evolve(request, skill=None, further=None, rest=None, elsewhere=None)
+        plain = evolve(request, skill=None, elsewhere=None)
         self.worker.tell(Errand(self.unit.lease, number, plain, skill))
         try:
             return await errand.answer

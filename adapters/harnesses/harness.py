@@ -42,16 +42,16 @@ from skillopt_es.adapters.processes import Ended, NotStartedError, Program
 from skillopt_es.adapters.sandboxes.apart import distance, run_apart
 from skillopt_es.adapters.sandboxes.covers import Covers
 from skillopt_es.ports import (
+    ALONE,
     Answers,
     CallFailed,
     ChatReply,
     ChatRequest,
+    Course,
     FailureKind,
     ModelSettings,
     Try,
     Wait,
-    may_try_again,
-    rest,
 )
 
 MOST_STREAM = 64 * 2**20
@@ -144,7 +144,7 @@ class Harness:
         """What of the user's keys the agent can reach all the same."""
         return (await distance(isolated=self._own.isolated)).said
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The agent's last message and the steps before it; raises CallFailed."""
         self._check(request)
         refused = await self._limiter.enter(0)
@@ -153,7 +153,7 @@ class Harness:
         start = self._clock()
         tries: list[Try] = []
         try:
-            tried = await self._attempts(request, start + self._settings.timeout_seconds, tries)
+            tried = await self._attempts(request, course, start + self._settings.timeout_seconds, tries)
         finally:
             self._limiter.leave()
         latency_ms = round(1000 * (self._clock() - start))
@@ -192,7 +192,7 @@ class Harness:
                 hint=f"set {setting(role, 'temperature')} to null for this role",
             )
 
-    async def _attempts(self, request: ChatRequest, deadline: float, tries: list[Try]) -> _Tried:
+    async def _attempts(self, request: ChatRequest, course: Course, deadline: float, tries: list[Try]) -> _Tried:
         past = PastTries()
         while True:
             tried = await self._try(request, deadline - self._clock(), emptied="empty" in past.kinds)
@@ -207,10 +207,10 @@ class Harness:
             self._limiter.learn(failed, final=wait is None)
             waited_ms = round(1000 * (wait or 0.0))
             tries.append(Try(kind=failed.kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
-            if wait is None or not await may_try_again(request, tries[-1]):
+            if wait is None or not await course.may_try_again(tries[-1]):
                 return tried
             told = Wait(kind=failed.kind, seconds=wait, message=failed.message, holds=True)
-            if not await rest(request, told, partial(self._sleep, wait)):
+            if not await course.rest(told, partial(self._sleep, wait)):
                 return tried
 
     async def _try(self, request: ChatRequest, seconds: float, *, emptied: bool) -> _Tried:

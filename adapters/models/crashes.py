@@ -14,13 +14,12 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     ChatRequest,
+    Course,
     ModelSettings,
     Try,
     Usage,
     Wait,
     another_attempt,
-    may_try_again,
-    rest,
 )
 
 _UNTOLD = Usage()
@@ -44,7 +43,7 @@ def tries_of(failed: CallFailed, used: Usage = _UNTOLD) -> tuple[Try, ...]:
     return failed.tries or (only,)
 
 
-async def despite_crashes(request: ChatRequest, once: Once, policy: RetryPolicy) -> ChatReply:
+async def despite_crashes(request: ChatRequest, course: Course, once: Once, policy: RetryPolicy) -> ChatReply:
     """
     The answer of the first attempt that does not crash; raises what the last one raised, with the tries of all.
 
@@ -67,8 +66,8 @@ async def despite_crashes(request: ChatRequest, once: Once, policy: RetryPolicy)
             past = past.and_then(crash, wait)
             last = evolve(failed.tries[-1], waited_ms=round(1000 * wait))
             failed.tries = tries = (*failed.tries[:-1], last)
-            told = Wait(kind="crash", seconds=wait, message=failed.message, holds=request.further is not None)
-            if not await may_try_again(request, last) or not await rest(request, told, partial(asyncio.sleep, wait)):
+            told = Wait(kind="crash", seconds=wait, message=failed.message)
+            if not await course.may_try_again(last) or not await course.rest(told, partial(asyncio.sleep, wait)):
                 raise
             attempt = another_attempt(request, past.blind + 1)
         else:

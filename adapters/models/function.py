@@ -13,7 +13,7 @@ from skillopt_es.adapters.background import finished, in_background
 from skillopt_es.adapters.models.crashes import despite_crashes
 from skillopt_es.adapters.models.retry import ONCE, RetryPolicy
 from skillopt_es.adapters.raised import raised_words
-from skillopt_es.ports import AnswerFunction, CallFailed, ChatReply, ChatRequest, Try
+from skillopt_es.ports import ALONE, AnswerFunction, CallFailed, ChatReply, ChatRequest, Course, Try
 
 
 @frozen(kw_only=True)
@@ -36,9 +36,9 @@ class FunctionModel:
         """Says that the answers come from a function, and which."""
         return f"python {self.name}"
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """What the function returns for a request; raises CallFailed."""
-        return await despite_crashes(request, self._once, self.retry)
+        return await despite_crashes(request, course, self._once, self.retry)
 
     async def _once(self, request: ChatRequest) -> ChatReply:
         began = self.clock()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, ModelSettings, Unanswered
+from skillopt_es.ports import ALONE, ChatModel, ChatReply, ChatRequest, Course, ModelSettings, Unanswered
 
 
 def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
@@ -27,7 +27,7 @@ class Handoff:
         """Says that the answers come from outside, and under which name."""
         return f"handoff {self._model}"
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """There is no answer yet."""
         raise Unanswered
 

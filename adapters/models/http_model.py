@@ -35,7 +35,7 @@ from skillopt_es.adapters.models.retry import (
     spent_wait,
 )
 from skillopt_es.events.values import Json
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
+from skillopt_es.ports import ALONE, CallFailed, ChatReply, ChatRequest, Course, ModelSettings, Try, Wait
 
 # `n` is among them because more than one answer would be paid for and not read.
 _OWN_FIELDS = frozenset({"messages", "input", "model", "stream", "n"})
@@ -117,13 +117,13 @@ class HttpModel:
         """What an environment may ask of it."""
         return frozenset({"text", "messages", "tools"}) | self._wire.shows
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The answer, after whatever retries make sense; raises CallFailed."""
-        course = Course(self._question(request))
-        while isinstance(result := await self._try(course), Failed):
-            if not await self._goes_on(course, result):
-                raise self._call_failed(result, course.tries)
-        return evolve(result, tries=tuple(course.tries)) if course.tries else result
+        call = Call(self._question(request), course)
+        while isinstance(result := await self._try(call), Failed):
+            if not await self._goes_on(call, result):
+                raise self._call_failed(result, call.tries)
+        return evolve(result, tries=tuple(call.tries)) if call.tries else result
 
     async def aclose(self) -> None:
         """Give back connections."""
@@ -147,70 +147,68 @@ class HttpModel:
         tokens = len(body) // 4 + request.max_tokens if self._limiter.counts_tokens else 0
         return Question(request, body, _short_hash(request.slot), tokens, features)
 
-    async def _goes_on(self, course: Course, result: Failed) -> bool:
+    async def _goes_on(self, call: Call, result: Failed) -> bool:
         """Whether there is another try after this one, once it is time for it."""
-        request = course.question.request
         # The circuit is open, or the run is stopping: nothing was asked.
         if not result.on_wire:
             return False
-        if self._asks_otherwise(course, result):
-            return await may_try_again(request, course.tries[-1])
-        wait, failed = self._wait_after(course, result)
+        if self._asks_otherwise(call, result):
+            return await call.course.may_try_again(call.tries[-1])
+        wait, failed = self._wait_after(call, result)
         result.failure = failed
         self._limiter.learn(failed, final=wait is None, began=result.began, level=result.level)
-        course.note(failed, failed.kind, wait or 0.0)
-        if wait is None or not await may_try_again(request, course.tries[-1]):
+        call.note(failed, failed.kind, wait or 0.0)
+        if wait is None or not await call.course.may_try_again(call.tries[-1]):
             return False
-        course.past = course.past.and_then(failed, wait)
-        # What is set aside for its next try is what other calls wait for.
-        told = Wait(kind=failed.kind, seconds=wait, message=failed.told, holds=request.further is not None)
-        return await rest(request, told, lambda: self._sleep(failed, wait))
+        call.past = call.past.and_then(failed, wait)
+        told = Wait(kind=failed.kind, seconds=wait, message=failed.told)
+        return await call.course.rest(told, lambda: self._sleep(failed, wait))
 
     async def _sleep(self, failed: Failure, seconds: float) -> None:
         """A wait that the server named is slept through; one that we chose ends when a dead endpoint is back."""
         await (self._outside.sleep(seconds) if puts_off(failed) else self._limiter.before_next_try(seconds))
 
-    def _asks_otherwise(self, course: Course, result: Failed) -> bool:
+    def _asks_otherwise(self, call: Call, result: Failed) -> bool:
         """Whether the same question can be asked at once in another way: without a field, or with a new token."""
         failed = result.failure
-        refused = self._refused_feature(failed, course.question)
+        refused = self._refused_feature(failed, call.question)
         if refused is not None:
             self._refused.add(refused)
-            course.note(failed, "downgrade")
-            course.question = self._question(course.question.request)
+            call.note(failed, "downgrade")
+            call.question = self._question(call.question.request)
             return True
         # Once in a call: if a new token is refused, too, its age is not what is wrong.
-        if self._credential is not None and failed.status == 401 and result.on_wire and not course.renewed:
-            course.renewed = True
+        if self._credential is not None and failed.status == 401 and result.on_wire and not call.renewed:
+            call.renewed = True
             self._credential.forget(result.token)
-            course.note(failed, "token_renewed")
+            call.note(failed, "token_renewed")
             return True
         return False
 
-    def _wait_after(self, course: Course, result: Failed) -> tuple[float | None, Failure]:
+    def _wait_after(self, call: Call, result: Failed) -> tuple[float | None, Failure]:
         """Seconds to the next try, None when there is none, or none before the call's deadline; and what failed."""
         failed = result.failure
-        if puts_off(failed) and course.put_off_at is None:
-            course.put_off_at = result.began
+        if puts_off(failed) and call.put_off_at is None:
+            call.put_off_at = result.began
         is_down = failed.retry and failed.kind in _OUTAGE and not puts_off(failed)
         if is_down:
-            course.down.append(result.began)
-        silent = self._in_outage(course)
-        slot, past = course.question.request.slot, course.past
-        wait = self._retry.wait_after(failed, slot, past, uncounted=course.excused)
+            call.down.append(result.began)
+        silent = self._in_outage(call)
+        slot, past = call.question.request.slot, call.past
+        wait = self._retry.wait_after(failed, slot, past, uncounted=call.excused)
         # The last one alone says nothing: nobody else may have asked meanwhile.
         if wait is None and len(silent) > 1:
-            course.excused += len(silent)
-            course.down.clear()
-            wait = self._retry.wait_after(failed, slot, past, uncounted=course.excused)
+            call.excused += len(silent)
+            call.down.clear()
+            wait = self._retry.wait_after(failed, slot, past, uncounted=call.excused)
         ends = self._clock() + (wait or 0.0)
-        late = course.deadline is not None and ends >= course.deadline
+        late = call.deadline is not None and ends >= call.deadline
         # A target's lost call is not measured, which is counted; a step would go on without an optimizer's.
         if (wait is None or late) and is_down and self._is_unknown and self._settings.role == "optimizer":
             return None, _never_answered(failed)
         if wait is None:
-            return None, self._out_of_patience(course, failed) if puts_off(failed) else failed
-        since = course.silent_since
+            return None, self._out_of_patience(call, failed) if puts_off(failed) else failed
+        since = call.silent_since
         if since is not None and (late or ends - since > self._settings.patience_seconds):
             return None, self._lasting_outage(failed, since)
         return None if late else wait, failed
@@ -220,15 +218,15 @@ class HttpModel:
         """Whether it has answered no call yet: whatever is asked may be lost to an outage."""
         return not self._limiter.has_answered and self._settings.patience_seconds > 0
 
-    def _in_outage(self, course: Course) -> list[float]:
+    def _in_outage(self, call: Call) -> list[float]:
         """When those tries began that say nothing about this question: the endpoint worked, and answers no call now."""
         if not self._limiter.has_answered or not self._settings.patience_seconds:
             return []
-        if course.silent_since is not None and self._limiter.answered_since(course.silent_since):
-            course.silent_since = None
-        silent = [began for began in course.down if not self._limiter.answered_since(began)]
-        if silent and course.silent_since is None:
-            course.silent_since = silent[0]
+        if call.silent_since is not None and self._limiter.answered_since(call.silent_since):
+            call.silent_since = None
+        silent = [began for began in call.down if not self._limiter.answered_since(began)]
+        if silent and call.silent_since is None:
+            call.silent_since = silent[0]
         return silent
 
     def _lasting_outage(self, failed: Failure, began: float) -> Failure:
@@ -237,27 +235,27 @@ class HttpModel:
         why = f"it has answered no call for {in_words(self._clock() - began)}, and {patience}"
         return evolve(failed, retry=False, closed=True, message=f"{failed.told}; {why}", quote="")
 
-    def _out_of_patience(self, course: Course, failed: Failure) -> Failure:
+    def _out_of_patience(self, call: Call, failed: Failure) -> Failure:
         """The last refusal: where no call can be expected to do better, the run pauses instead of asking them all."""
-        assert course.put_off_at is not None
+        assert call.put_off_at is not None
         told, patience = failed.server_wait or 0.0, self._settings.patience_seconds
         if told > patience:
             why = f"it asks to come back in {in_words(told)}"
-        elif not self._limiter.answered_since(course.put_off_at):
-            why = f"it has answered nobody for {in_words(course.past.put_off_seconds)}"
+        elif not self._limiter.answered_since(call.put_off_at):
+            why = f"it has answered nobody for {in_words(call.past.put_off_seconds)}"
         else:
             return failed
         longest = f"{setting(self._settings.role, 'patience_seconds')} is {in_words(patience)}"
         return evolve(failed, retry=False, closed=True, message=f"{failed.told}; {why}, and {longest}", quote="")
 
-    async def _try(self, course: Course) -> ChatReply | Failed:
-        question = course.question
-        refused = await self._limiter.enter(question.tokens, course.rest)
+    async def _try(self, call: Call) -> ChatReply | Failed:
+        question = call.question
+        refused = await self._limiter.enter(question.tokens, call.rest)
         if refused is not None:
             return Failed(refused, on_wire=False)
         start, level = self._clock(), self._limiter.level
-        if course.deadline is None:  # it begins when the call is first let through: a queue is nobody's fault
-            course.deadline = start + self._seconds
+        if call.deadline is None:  # it begins when the call is first let through: a queue is nobody's fault
+            call.deadline = start + self._seconds
         try:
             token = await self._credential.token() if self._credential is not None else ""
             if isinstance(token, Failure):
@@ -267,7 +265,7 @@ class HttpModel:
                 self._token, self._redactor = token, Redactor((*self._endpoint.secrets, token))
             if not self._refused.isdisjoint(question.features):  # refused while this call waited for its slot
                 question = self._question(question.request)
-            raw = await self._exchange.post(question.body, question.request_id, token, course.deadline - start)
+            raw = await self._exchange.post(question.body, question.request_id, token, call.deadline - start)
         finally:
             self._limiter.leave()
         latency_ms = round(1000 * (self._clock() - start))
@@ -392,15 +390,16 @@ class Failed:
 
 
 @define
-class Course:
+class Call:
     """
-    How one call went so far.
+    How one call went so far, and whom it asks about another try.
 
     `down` are the starts of the tries that an outage may explain; `excused` of those that it does are not counted, and
     `silent_since` is when the first of them began after which the endpoint has answered no call.
     """
 
     question: Question
+    course: Course
     tries: list[Try] = field(factory=list)
     past: PastTries = field(factory=PastTries)
     deadline: float | None = None
@@ -412,7 +411,7 @@ class Course:
 
     async def rest(self, why: str, seconds: float, sleep: Callable[[], Awaitable[object]]) -> bool:
         """Waits to be let through."""
-        return await rest(self.question.request, Wait(kind=why, seconds=seconds, holds=True), sleep)
+        return await self.course.rest(Wait(kind=why, seconds=seconds, holds=True), sleep)
 
     def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
         """One more try that gave no answer."""

@@ -34,7 +34,17 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.portable import PortableCall
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Role, SkillTree, Split, digest_of
-from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
+from skillopt_es.ports import (
+    ALONE,
+    CallFailed,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Course,
+    FailureKind,
+    FinishReason,
+    Usage,
+)
 from skillopt_es.sessions.evaluation import ASKED_ROLES, Evaluated, EvaluationRequest, evaluate
 from skillopt_es.sessions.opening import open_model
 from skillopt_es.sessions.session import start
@@ -292,13 +302,13 @@ class RecordedModel:
         """The name of the model that answered then."""
         return self.recordings.identity(self.role)
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The recorded answer; where it records, also a new one."""
         if self.ask is None or self.recordings.knows(self.role, request):
             return self.recordings.reply(self.role, request)
         if self._asked is None:
             self._asked = self.ask()
-        reply = await self._asked.complete(request)
+        reply = await self._asked.complete(request, course)
         self.recordings.add(self.role, request, reply, self._asked.identity)
         return reply
 

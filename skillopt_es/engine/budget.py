@@ -3,9 +3,9 @@ Budgets: the most that a call may cost is set aside before it starts, and replac
 
 What a provider did not report stays charged at the worst that it can have been. The sums are pure.
 
-A purse lets calls through while a budget covers the most that they can cost, and says why no more are. A call that does
-not fit waits until others have settled, in turn. Where nothing is in flight any more and it still does not fit, the
-budget is reached: whoever waits is told so, and nothing starts any more.
+A call is paid from a purse, which is a chain of accounts: the run's own, then perhaps one that it shares with other
+runs. Each sets the most aside that the next try can cost. A call that does not fit waits until others have settled, in
+turn. Where no call is under way any more and it still does not fit, the budget is reached, and nothing starts any more.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Protocol
 
 from attrs import evolve, field, frozen
 
@@ -23,7 +24,7 @@ from skillopt_es.engine.in_flight import Left
 from skillopt_es.events.places import Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage
+from skillopt_es.ports import CallFailed, ChatReply, Course, NotStarted, Try, Unanswered, Usage, Wait
 from skillopt_es.projections.prices import Price, input_cost
 from skillopt_es.projections.usage import UNTOLD, TryTokens, attempt_in, charged, requests_sent
 
@@ -98,31 +99,6 @@ def used_words(name: str, shown: str) -> str:
     return f"{shown}{noun}{'s' if noun and shown != '1' else ''} {done}"
 
 
-class Account:
-    """What is spent, and what is set aside for calls under way; together they never exceed the caps."""
-
-    def __init__(self, caps: Caps, spent: Amount = NOTHING) -> None:
-        self.caps = caps
-        self.spent = spent
-        self.reserved = NOTHING
-
-    def lacks(self, more: Amount) -> str:
-        """The cap that keeps so much more from being set aside just now; empty when it fits."""
-        return self.caps.exceeded_by(self.spent + self.reserved + more)
-
-    def reserve(self, more: Amount) -> bool:
-        """Sets so much more aside, if it fits; what is negative gives some back."""
-        if self.lacks(more):
-            return False
-        self.reserved += more
-        return True
-
-    def settle(self, held: Amount, came_to: Amount) -> None:
-        """Frees what was set aside for a call, and spends its real cost."""
-        self.reserved -= held
-        self.spent += came_to
-
-
 @frozen(kw_only=True)
 class Bound:
     """The most tokens that one try of a call can use."""
@@ -131,13 +107,15 @@ class Bound:
     output: int
 
 
-def bound_of(recorded: RecordedRequest, size: Callable[[str], int], most_output: int = 0) -> Bound:
+NO_TOKENS = Bound(input=0, output=0)
+
+
+def bound_of(recorded: RecordedRequest, texts: int, most_output: int = 0) -> Bound:
     """
-    The bound of a request; `size` is the bytes of a text by its digest.
+    The bound of a request, whose messages have so many bytes of text.
 
     `most_output` is a limit of the answer that is sent besides the request's own.
     """
-    texts = sum(size(digest) for _, digest in recorded.messages)
     besides = len(json.dumps(recorded.params, ensure_ascii=False).encode())  # tools, their use, and the schema
     wrapping = _TOKENS_A_REQUEST + _TOKENS_A_MESSAGE * len(recorded.messages)
     pictures = _TOKENS_AN_IMAGE * len(recorded.images)
@@ -189,269 +167,7 @@ class Spent:
     minutes: float = 0.0
 
 
-Note = Callable[[str, Role, Bound, bool], None]
-"""Notes that a try of a call (by slot and role) is about to start, and whether an earlier try of it has failed."""
-
-
-class CutShort(Exception):
-    """A call gave no answer, and its next try was not covered."""
-
-    def __init__(self, failure: CallFailed) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-
-
-@frozen
-class _Waiting:
-    """A try that waits to be let through."""
-
-    more: Amount
-    slot: str
-    ahead: bool
-    let: asyncio.Future[bool]
-
-
-class Purse:
-    """One session's budget; `reached` says why nothing starts any more, once that is so."""
-
-    def __init__(
-        self,
-        ledger: Account,
-        tariffs: Mapping[Role, Tariff],
-        *,
-        currency: str = "",
-        unreported: int = 0,
-        late: Callable[[], Reached | None] = lambda: None,
-        stopping: Callable[[], bool] = lambda: False,
-        note: Note = lambda slot, role, bound, again: None,
-    ) -> None:
-        self.reached: Reached | None = None
-        self.in_flight = 0
-        self.ledger = ledger
-        self.tariffs = tariffs
-        self._currency = currency
-        self._unreported = unreported
-        self.late = late
-        self._stopping = stopping
-        self._note = note
-        self._queue: deque[_Waiting] = deque()
-        self._attempts: set[str] = set()
-
-    async def pay(
-        self,
-        role: Role,
-        request: ChatRequest,
-        bound: Bound,
-        ask: Callable[[ChatRequest], Awaitable[ChatReply]],
-        *,
-        ahead: bool = False,
-    ) -> ChatReply:
-        """
-        The answer; raises NotStarted or CutShort where the budget does not cover it, and what `ask` raises.
-
-        What is asked `ahead` of its time is refused at once where it does not fit just now, and that is all.
-        """
-        course = _Course(self, role, request.slot, bound, ahead=ahead)
-        if not await course.begins():
-            raise NotStarted
-        try:
-            reply = await ask(evolve(request, further=course.goes_on))
-        except CallFailed as failure:
-            self._ended(course, attempts_made(failure.tries, None, failure.kind), len(failure.tries), failure.kind)
-            if course.refused:
-                raise CutShort(failure) from failure
-            raise
-        except BaseException:
-            self._ended(course, None)
-            raise
-        self._ended(course, attempts_made(reply.tries, reply.usage, ""), len(reply.tries) + 1)
-        return reply
-
-    async def pay_attempt(self, request: ChatRequest, ask: Callable[[ChatRequest], Awaitable[ChatReply]]) -> ChatReply:
-        """
-        The answer of an agent that asks through the run; raises as `pay` does.
-
-        A try is itself a call only where it makes none of its own: the first of these takes the place of that one.
-        """
-        slot, refused = request.slot, False
-
-        async def goes_on(_: Try) -> bool:
-            nonlocal refused
-            self._attempt_ends(slot)
-            refused = not await self._attempt_begins(slot, again=True)
-            return not refused
-
-        if not await self._attempt_begins(slot, again=False):
-            raise NotStarted
-        try:
-            return await ask(evolve(request, further=goes_on))
-        except CallFailed as failure:
-            if refused:
-                raise CutShort(failure) from failure
-            raise
-        finally:
-            self._attempt_ends(slot)
-
-    async def _attempt_begins(self, slot: str, *, again: bool) -> bool:
-        """Sets a call aside for a try of an agent's attempt; whether it may be made. Nobody waits for it to end."""
-        if not await self.enter(_ONE_CALL, slot, again=again, ahead=False):
-            return False
-        self.leave()
-        self._attempts.add(slot)
-        return True
-
-    def attempt_asks(self, slot: str) -> None:
-        """An attempt makes a call of its own, which is paid by itself and is the next to be let through."""
-        self._attempt_settles(slot, NOTHING)
-
-    def _attempt_ends(self, slot: str) -> None:
-        """A try of an attempt is over: it was a call if it has made none."""
-        self._attempt_settles(slot, _ONE_CALL)
-        self._serve()
-
-    def _attempt_settles(self, slot: str, came_to: Amount) -> None:
-        if slot in self._attempts:
-            self._attempts.discard(slot)
-            self.ledger.settle(_ONE_CALL, came_to)
-
-    async def enter(self, more: Amount, slot: str, *, again: bool, ahead: bool) -> bool:
-        """Whether so much more is set aside for a try: at once, or once others have settled; False: never."""
-        let: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        waiting = _Waiting(more, slot, ahead, let)
-        if again:  # it holds what others wait for
-            self._queue.appendleft(waiting)
-        else:
-            self._queue.append(waiting)
-        self._serve()
-        try:
-            return await let
-        except asyncio.CancelledError:
-            if let.done() and not let.cancelled() and let.result():
-                self.leave()
-                self.ledger.settle(more, NOTHING)
-                self._serve()  # what was set aside is free again for who waits
-            raise
-
-    def limit(self, caps: Caps) -> None:
-        """Other limits from here on; who waits may fit now."""
-        self.ledger.caps = caps
-        self._serve()
-
-    def left(self) -> Iterator[Left]:
-        """What is left of each limit; what open calls may still come to is told apart."""
-        ledger = self.ledger
-        for name in ("cost", "tokens", "calls"):
-            most = getattr(ledger.caps, name)
-            if most is not None:
-                held = getattr(ledger.reserved, name)
-                left = self._shown(name, most - getattr(ledger.spent, name))
-                aside = self._shown(name, held) if held else ""
-                yield Left(limit=name, left=left, most=self._shown(name, most), aside=aside)
-
-    def leave(self) -> None:
-        """A try is over."""
-        self.in_flight -= 1
-
-    def note(self, slot: str, role: Role, bound: Bound, again: bool) -> None:
-        """A try is about to start."""
-        self._note(slot, role, bound, again)
-
-    def _ended(self, course: _Course, attempts: list[TryTokens] | None, tries: int = 0, kind: str = "") -> None:
-        """A call is over; without attempts nothing of it was sent."""
-        if course.on_its_way:
-            self.leave()
-        came_to = NOTHING
-        if attempts is not None:
-            came_to = self.tariffs[course.role].charged(attempts, requests_sent(tries, kind), course.bound)
-            self._unreported += silent(attempts)
-        self.ledger.settle(course.held, came_to)
-        self._serve()
-
-    def _serve(self) -> None:
-        """Lets through who waits, in turn, as far as the budget covers them."""
-        while self._queue:
-            first = self._queue[0]
-            if first.let.done():  # told just now, or cancelled while it waited
-                self._queue.popleft()
-                continue
-            self.reached = self.reached or self.late()
-            lacking = bool(self.ledger.lacks(first.more))
-            if not self.reached and not self.in_flight and lacking and not first.ahead:
-                self.reached = self._why(first)
-            if self.reached or self._stopping() or (lacking and first.ahead):
-                first.let.set_result(False)
-            elif self.ledger.reserve(first.more):
-                self.in_flight += 1
-                first.let.set_result(True)
-            else:
-                return
-
-    def _why(self, first: _Waiting) -> Reached:
-        """What is used up, and what the next call might have cost."""
-        name = self.ledger.lacks(first.more)
-        cap, spent = getattr(self.ledger.caps, name), getattr(self.ledger.spent, name)
-        more = getattr(first.more, name)
-        held = getattr(self.ledger.reserved, name)
-        aside = f" and {self._shown(name, held)} set aside for calls that wait" if held else ""
-        used = used_words(name, self._shown(name, spent))
-        key = f"budget.max_{name}"
-        head = f"{key} is {self._shown(name, cap)}, with {used} so far{aside}"
-        if name == "calls":
-            return Reached(key, f"{head}: the next call ({first.slot}) is not started")
-        told = ""
-        if self._unreported:
-            told = f" (calls whose usage was not reported count at their worst: {self._unreported})"
-        return Reached(key, f"{head}{told}: the next call ({first.slot}) may cost {self._shown(name, more)}")
-
-    def _shown(self, name: str, number: object) -> str:
-        return f"{self._currency} {number:.4f}".strip() if name == "cost" else f"{number:,}"
-
-
-class _Course:
-    """One call's way through the purse: what is set aside for it, and what its failed tries have cost."""
-
-    def __init__(self, purse: Purse, role: Role, slot: str, bound: Bound, *, ahead: bool) -> None:
-        self.role: Role = role
-        self.bound = bound
-        self.held = NOTHING
-        self.on_its_way = False
-        self.refused = False
-        self._purse = purse
-        self._slot = slot
-        self._ahead = ahead
-        self._worst = purse.tariffs[role].worst(bound)
-        self._failed: list[TryTokens] = []
-        self._tries = 0
-
-    async def begins(self) -> bool:
-        """Whether the first try may start."""
-        return await self._next(self._worst)
-
-    async def goes_on(self, failed: Try) -> bool:
-        """Whether another try may start after this one."""
-        attempt = _attempt(failed)
-        self._failed += [] if attempt is None else [attempt]
-        self._tries += 1
-        self._purse.leave()
-        self.on_its_way = False
-        came_to = self._purse.tariffs[self.role].charged(self._failed, self._tries, self.bound)
-        # What the failed tries came to stays set aside until the call is over.
-        return await self._next(came_to + self._worst)
-
-    async def _next(self, needed: Amount) -> bool:
-        """Sets aside what is needed instead of what is held."""
-        more = needed - self.held
-        # An agent's own call comes before attempts that wait to begin, as a further try does.
-        first = self._tries > 0 or Place(self._slot).attempt is not None
-        if not await self._purse.enter(more, self._slot, again=first, ahead=self._ahead):
-            self.refused = True
-            return False
-        self.held, self.on_its_way = needed, True
-        self._purse.note(self._slot, self.role, self.bound, self._tries > 0)
-        return True
-
-
-def attempts_made(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[TryTokens]:
+def _attempts_made(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[TryTokens]:
     """The tokens of each attempt of a call that may have been charged: its failed tries, and its answer, if any."""
     answer = None if usage is None else (usage.input, usage.output, usage.cached, usage.reasoning)
     return charged(map(_attempt, failed), answer, kind)
@@ -462,3 +178,342 @@ def _attempt(failed: Try) -> TryTokens | None:
     usage = failed.usage
     told = (usage.input, usage.output, usage.cached, usage.reasoning)
     return attempt_in({"status": failed.status}) if told == UNTOLD else told
+
+
+# --- paying for a call -----------------------------------------------------------------------------------------------
+
+
+class Account(Protocol):
+    """What calls may use: those of one run (`OwnAccount`), or those of all runs that share it."""
+
+    @property
+    def reached(self) -> Reached | None:
+        """Why nothing starts any more, once that is so."""
+        ...
+
+    async def reserve(self, call: Payment, needed: Amount) -> bool:
+        """Sets so much aside for a call in place of what is: at once, or when others have settled; False: never."""
+        ...
+
+    def settle(self, call: Payment, came_to: Amount | None) -> None:
+        """Frees what is set aside, and spends the real cost; None: it was broken off, and may have been paid for."""
+        ...
+
+    def give_way(self, call: Payment) -> None:
+        """Frees what is set aside for an attempt: its own call needs it, and is the next to be let through."""
+        ...
+
+
+Note = Callable[[str, Role, Bound, bool], None]
+"""Notes that a try of a call (by slot and role) is about to start, and whether an earlier try of it has failed."""
+
+
+class Purse:
+    """What the calls of a session are paid from: each account has to cover a call, the first one before the next."""
+
+    def __init__(
+        self,
+        accounts: Sequence[Account],
+        tariffs: Mapping[Role, Tariff],
+        note: Note | None = None,
+    ) -> None:
+        self.accounts = accounts
+        self.tariffs = tariffs
+        self.note = note
+        self.attempts: dict[str, Attempt] = {}
+
+    @property
+    def reached(self) -> Reached | None:
+        """Why nothing starts any more, once that is so."""
+        return next((account.reached for account in self.accounts if account.reached is not None), None)
+
+    def attempt_asks(self, slot: str) -> None:
+        """An attempt makes a call of its own, which is paid by itself."""
+        attempt = self.attempts.get(slot)
+        if attempt is not None:
+            for account in self.accounts:
+                account.give_way(attempt)
+
+
+class CutShort(Exception):
+    """A call gave no answer, and its next try was not covered."""
+
+    def __init__(self, failure: CallFailed) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+class Payment:
+    """
+    One call's way through the accounts of a purse, and the course on which its model makes the call.
+
+    A call that is made `ahead` of its time is refused at once where it does not fit just now.
+    """
+
+    sends = True
+    """Whether others may wait for it: it comes to its end by itself."""
+
+    def __init__(
+        self, purse: Purse, role: Role, slot: str, seat: Course, bound: Bound = NO_TOKENS, *, ahead: bool = False
+    ) -> None:
+        self.role: Role = role
+        self.slot = slot
+        self.bound = bound
+        self.ahead = ahead
+        self.silent = False  # whether some of what it used was not reported
+        self._purse = purse
+        self._seat = seat
+        self._holds = self._refused = False
+        self._tries = 0
+        self._failed: list[TryTokens] = []
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether it goes before calls that have not begun: they may wait for what it or its attempt holds."""
+        return self._tries > 0 or Place(self.slot).attempt is not None
+
+    async def pay(self, ask: Callable[[Course], Awaitable[ChatReply]]) -> ChatReply:
+        """The answer; raises NotStarted or CutShort where an account does not cover it, and what `ask` raises."""
+        try:
+            if not await self._begins(NOTHING):
+                raise NotStarted
+            reply = await ask(self)
+        except CallFailed as failure:
+            self._settle(self._cost(failure.tries, None, failure.kind))
+            if self._refused:
+                raise CutShort(failure) from failure
+            raise
+        except (NotStarted, Unanswered):
+            self._settle(NOTHING)
+            raise
+        except BaseException:
+            self._settle(None)
+            raise
+        self._settle(self._cost(reply.tries, reply.usage, ""))
+        return reply
+
+    async def may_try_again(self, failed: Try) -> bool:
+        """Whether what is left covers another try after this one."""
+        attempt = _attempt(failed)
+        self._failed += [] if attempt is None else [attempt]
+        self._tries += 1
+        # What the failed tries came to stays set aside until the call is over.
+        return await self._begins(self._purse.tariffs[self.role].charged(self._failed, self._tries, self.bound))
+
+    async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Sleeps in its place in the run where something is set aside for it: other calls wait for that."""
+        return await self._seat.rest(evolve(wait, holds=wait.holds or self._holds), sleep)
+
+    async def _begins(self, came_to: Amount) -> bool:
+        """Sets the worst of the next try aside, beside what the tries before it came to; whether it may start."""
+        needed = came_to + self._worst()
+        for account in self._purse.accounts:
+            if not await account.reserve(self, needed):
+                self._refused = True
+                return False
+            self._holds = True
+        if self.sends and self._purse.note is not None:
+            self._purse.note(self.slot, self.role, self.bound, self._tries > 0)
+        return True
+
+    def _worst(self) -> Amount:
+        return self._purse.tariffs[self.role].worst(self.bound)
+
+    def _cost(self, failed: tuple[Try, ...], usage: Usage | None, kind: str) -> Amount:
+        """What the call came to: its failed tries, and its answer, if there is one."""
+        attempts = _attempts_made(failed, usage, kind)
+        self.silent = silent(attempts)
+        sent = requests_sent(len(failed) + (usage is not None), kind)
+        return self._purse.tariffs[self.role].charged(attempts, sent, self.bound)
+
+    def _settle(self, came_to: Amount | None) -> None:
+        for account in self._purse.accounts:
+            account.settle(self, came_to)
+
+
+class Attempt(Payment):
+    """
+    The payment of an attempt by an agent that asks through the run.
+
+    A try is itself a call only where it makes none of its own: the first of these takes the place of that one.
+    Nobody waits for it to end, for it may wait itself until a call of its own is let through.
+    """
+
+    sends = False
+
+    async def pay(self, ask: Callable[[Course], Awaitable[ChatReply]]) -> ChatReply:
+        """The answer; raises as for any call."""
+        self._purse.attempts[self.slot] = self
+        try:
+            return await super().pay(ask)
+        finally:
+            del self._purse.attempts[self.slot]
+
+    async def may_try_again(self, failed: Try) -> bool:
+        """Whether another call is left; this one is over."""
+        self._settle(_ONE_CALL)
+        self._tries += 1
+        return await self._begins(NOTHING)
+
+    def _worst(self) -> Amount:
+        return _ONE_CALL
+
+    def _cost(self, failed: tuple[Try, ...], usage: Usage | None, kind: str) -> Amount:
+        """One call, where it holds one: its last try has made none of its own."""
+        return _ONE_CALL
+
+
+class Minutes:
+    """How long a run may take, over all of its sessions; `most` may be changed meanwhile."""
+
+    def __init__(
+        self, most: float | None = None, before: float = 0.0, clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self.most = most
+        self._before = before
+        self._clock = clock
+        self._began = clock()
+
+    @property
+    def taken(self) -> float:
+        """By all sessions."""
+        return self._before + (self._clock() - self._began) / 60
+
+    def left(self) -> Iterator[Left]:
+        """What is left of them, where they are limited."""
+        if self.most is not None:
+            yield Left(limit="minutes", left=f"{max(0.0, self.most - self.taken):.1f}", most=f"{self.most:g}")
+
+    def reached(self) -> Reached | None:
+        """Why there is no time left; None as long as there is."""
+        if self.most is None:
+            return None
+        minutes = self.taken
+        said = f"budget.max_minutes is {self.most:g}, and the run has taken {minutes:.2f}"
+        return Reached("budget.max_minutes", said) if minutes >= self.most else None
+
+
+@frozen
+class _Waiting:
+    """A try that waits to be let through."""
+
+    call: Payment
+    needed: Amount
+    let: asyncio.Future[bool]
+
+
+class OwnAccount:
+    """A run's own budget in one session: what is spent, and what is set aside, together never exceed the caps."""
+
+    def __init__(
+        self,
+        caps: Caps,
+        before: Spent | None = None,
+        minutes: Minutes | None = None,
+        *,
+        currency: str = "",
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        before = Spent() if before is None else before
+        self.reached: Reached | None = None
+        self.caps = caps
+        self.minutes = Minutes() if minutes is None else minutes
+        self.spent = before.amount
+        self.reserved = NOTHING
+        self._unreported = before.unreported
+        self._currency = currency
+        self._stopping = stopping
+        self._held: dict[Payment, Amount] = {}
+        self._under_way: set[Payment] = set()
+        self._queue: deque[_Waiting] = deque()
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are under way, so that others may wait for what they hold."""
+        return len(self._under_way)
+
+    async def reserve(self, call: Payment, needed: Amount) -> bool:
+        """Sets so much aside for a call in place of what is, in turn."""
+        self._under_way.discard(call)  # while it waits for another try, it gives nothing back
+        waiting = _Waiting(call, needed, asyncio.get_running_loop().create_future())
+        if call.comes_first:
+            self._queue.appendleft(waiting)
+        else:
+            self._queue.append(waiting)
+        self._serve()
+        return await waiting.let
+
+    def settle(self, call: Payment, came_to: Amount | None) -> None:
+        """Of what was broken off nothing is spent here: the next session finds in a file that it was under way."""
+        self._free(call, NOTHING if came_to is None else came_to)
+        self._unreported += call.silent
+        self._serve()
+
+    def give_way(self, call: Payment) -> None:
+        """Nobody is let through before the attempt's own call has asked."""
+        self._free(call, NOTHING)
+
+    def limit(self, caps: Caps, most_minutes: float | None) -> None:
+        """Other limits from here on; who waits may fit now."""
+        self.caps, self.minutes.most = caps, most_minutes
+        self._serve()
+
+    def left(self) -> tuple[Left, ...]:
+        """What is left of each limit; what open calls may still come to is told apart."""
+        return (*self._left(), *self.minutes.left())
+
+    def _left(self) -> Iterator[Left]:
+        for name in ("cost", "tokens", "calls"):
+            most = getattr(self.caps, name)
+            if most is not None:
+                held = getattr(self.reserved, name)
+                left = self._shown(name, most - getattr(self.spent, name))
+                aside = self._shown(name, held) if held else ""
+                yield Left(limit=name, left=left, most=self._shown(name, most), aside=aside)
+
+    def _free(self, call: Payment, came_to: Amount) -> None:
+        self._under_way.discard(call)
+        if call in self._held:
+            self.reserved -= self._held.pop(call)
+            self.spent += came_to
+
+    def _serve(self) -> None:
+        """Lets through who waits, in turn, as far as the budget covers them."""
+        while self._queue:
+            first = self._queue[0]
+            call, let = first.call, first.let
+            if let.done():  # told just now, or cancelled while it waited
+                self._queue.popleft()
+                continue
+            more = first.needed - self._held.get(call, NOTHING)
+            lacking = self.caps.exceeded_by(self.spent + self.reserved + more)
+            self.reached = self.reached or self.minutes.reached()
+            if lacking and not (self.reached or self._under_way or call.ahead):
+                self.reached = self._why(call.slot, lacking, getattr(more, lacking))
+            if self.reached or self._stopping() or (lacking and call.ahead):
+                let.set_result(False)
+            elif lacking:
+                return
+            else:
+                self.reserved += more
+                self._held[call] = first.needed
+                if call.sends:
+                    self._under_way.add(call)
+                let.set_result(True)
+
+    def _why(self, slot: str, name: str, more: object) -> Reached:
+        """What is used up, and what the next call might have cost."""
+        cap, spent, held = (getattr(each, name) for each in (self.caps, self.spent, self.reserved))
+        aside = f" and {self._shown(name, held)} set aside for calls that wait" if held else ""
+        used = used_words(name, self._shown(name, spent))
+        key = f"budget.max_{name}"
+        head = f"{key} is {self._shown(name, cap)}, with {used} so far{aside}"
+        if name == "calls":
+            return Reached(key, f"{head}: the next call ({slot}) is not started")
+        told = ""
+        if self._unreported:
+            told = f" (calls whose usage was not reported count at their worst: {self._unreported})"
+        return Reached(key, f"{head}{told}: the next call ({slot}) may cost {self._shown(name, more)}")
+
+    def _shown(self, name: str, number: object) -> str:
+        return f"{self._currency} {number:.4f}".strip() if name == "cost" else f"{number:,}"

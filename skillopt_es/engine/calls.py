@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from typing import Protocol, cast
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
-from skillopt_es.engine.budget import Bound, CutShort, Purse, Tariff, bound_of
+from skillopt_es.engine.budget import Attempt, Bound, CutShort, Payment, Purse, bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
@@ -36,7 +37,7 @@ from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
 from skillopt_es.events.journal import CallRow, FinishedCall
-from skillopt_es.events.values import CallRef, Role, text_digest
+from skillopt_es.events.values import CallRef, Role
 from skillopt_es.logs import bound
 from skillopt_es.ports import (
     AgentStep,
@@ -98,67 +99,48 @@ class Recorder(Protocol):
         ...
 
 
-class Shared(Protocol):
-    """What several runs share; it lets this one's calls through while there is something left."""
+@frozen(kw_only=True)
+class Records:
+    """
+    Where calls are recorded and found again; the first `inherited` are those of the run that this one was forked from.
 
-    @property
-    def tariffs(self) -> Mapping[Role, Tariff]:
-        """How each role's calls are counted."""
-        ...
+    `seen` gets each call that was recorded, `keep` its texts, and `leave` a question that waits for people to answer.
+    """
 
-    async def pay(
-        self,
-        role: Role,
-        request: ChatRequest,
-        bound: Bound,
-        ask: Callable[[ChatRequest], Awaitable[ChatReply]],
-        *,
-        ahead: bool = False,
-    ) -> ChatReply:
-        """The answer, as `Purse.pay` gives it."""
-        ...
+    journal: Journal
+    recorder: Recorder
+    texts: Texts
+    inherited: int = 0
+    repeats: Repeats | None = None
+    seen: Callable[[CallRow], None] = field(default=lambda row: None)
+    keep: Callable[[CallRef, Exchange], None] = field(default=lambda ref, exchange: None)
+    leave: Callable[[FinishedCall, ChatRequest], None] = field(default=lambda call, request: None)
+
+
+@frozen(kw_only=True)
+class Means:
+    """What lets calls through: places for each role, the purse, and that the run is not to stop."""
+
+    at_once: Mapping[Role, int]
+    purse: Purse = field(factory=lambda: Purse((), {}))
+    in_flight: InFlight = field(factory=InFlight)
+    stopping: Callable[[], bool] = field(default=lambda: False)
 
 
 class LiveCalls:
     """Calls against real models, each recorded before its answer can be seen."""
 
     def __init__(
-        self,
-        models: Mapping[Role, ChatModel],
-        journal: Journal,
-        recorder: Recorder,
-        texts: Texts,
-        *,
-        workers: Mapping[Role, int],
-        ask_again: bool = False,
-        inherited: int = 0,
-        repeats: Repeats | None = None,
-        in_flight: InFlight | None = None,
-        stopping: Callable[[], bool] = lambda: False,
-        seen: Callable[[CallRow], None] = lambda row: None,
-        keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
-        leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
-        purse: Purse | None = None,
-        shared: Shared | None = None,
+        self, models: Mapping[Role, ChatModel], records: Records, means: Means, *, ask_again: bool = False
     ) -> None:
         self._models = models
-        self._journal = journal
-        self._slots = journal.slots()
-        self._recorder = recorder
-        self._texts = texts
-        self._at_once = {role: Seats(count) for role, count in workers.items()}
+        self._records = records
+        self._means = means
+        self._ask_again = ask_again
+        self._slots = records.journal.slots()
+        self._seats = {role: Seats(count) for role, count in means.at_once.items()}
         self._early: dict[str, _Early] = {}
         self._may_ask_ahead = False
-        self._repeats = repeats
-        self._ask_again = ask_again
-        self._inherited = inherited
-        self._in_flight = in_flight or InFlight()
-        self._stopping = stopping
-        self._seen = seen
-        self._keep = keep
-        self._leave = leave
-        self._purse = purse
-        self._shared = shared
         self._answering: set[str] = set()
         self._under_way: Counter[str] = Counter()
         self._ended = asyncio.Event()
@@ -172,14 +154,13 @@ class LiveCalls:
         if known is None:
             with bound(place=request.slot):
                 return await self._made(asked)
-        if self._repeats is not None:
-            self._repeats.asked_for(request.slot, asked.digest)
+        if self._records.repeats is not None:
+            self._records.repeats.asked_for(request.slot, asked.digest)
         return known
 
     def agent_asks(self, slot: str) -> None:
         """The agent whose attempt is made here makes a call of its own: that is what counts, and not the attempt."""
-        if self._purse is not None:
-            self._purse.attempt_asks(slot)
+        self._means.purse.attempt_asks(slot)
 
     async def _early_answer(self, asked: Asked) -> Answer | None:
         """The answer that the same question has had, or is about to have, ahead of its time."""
@@ -200,7 +181,7 @@ class LiveCalls:
             return known
         earlier = self._repeatable(asked)
         if earlier is not None:  # whoever asks will have it, too
-            return answer_of(earlier, self._texts)
+            return answer_of(earlier, self._records.texts)
         if not self._may_ask_ahead:
             raise NotStarted
         answer = asyncio.ensure_future(self._made(asked, ahead=True))
@@ -216,8 +197,8 @@ class LiveCalls:
     def no_more_ahead(self) -> None:
         """Questions that nobody has asked so far, and that wait for a place, are not put any more."""
         self._may_ask_ahead = False
-        for places in self._at_once.values():
-            places.send_away()
+        for seats in self._seats.values():
+            seats.send_away()
 
     async def _repeated(self, asked: Asked) -> Answer | None:
         """The answer that the same request has had elsewhere in the run, if it may serve again."""
@@ -225,13 +206,13 @@ class LiveCalls:
         if earlier is None:
             return None
         row = await self._record(repeating_call(asked, earlier), [], [])
-        return answer_of(row, self._texts)
+        return answer_of(row, self._records.texts)
 
     def _repeatable(self, asked: Asked) -> CallRow | None:
-        if self._repeats is None:
+        if self._records.repeats is None:
             return None
-        earlier = self._repeats.find(asked.request, asked.digest)
-        if earlier is None or isinstance(self._texts.text(earlier.call.response or ""), ErasedText):
+        earlier = self._records.repeats.find(asked.request, asked.digest)
+        if earlier is None or isinstance(self._records.texts.text(earlier.call.response or ""), ErasedText):
             return None
         return earlier
 
@@ -241,13 +222,13 @@ class LiveCalls:
         texts = [message.content for message in request.messages]
         images = [image.data for message in request.messages for image in message.images]
         try:
-            reply = await self._complete(asked, model, last=ahead)
+            reply = await self._complete(asked, model, ahead=ahead)
         except CutShort as cut:  # what it has used is recorded; whoever goes on asks again
             if cut.failure.tries:
                 await self._record(failed_call(asked, cut.failure, ahead=ahead), texts, images)
             raise NotStarted from cut
         except Unanswered:
-            self._leave(unanswered_call(asked), request)
+            self._records.leave(unanswered_call(asked), request)
             raise
         except CallFailed as failure:
             # A 400 may be about this one request: then the run must not stop for it.
@@ -259,18 +240,19 @@ class LiveCalls:
         call = answered_call(asked, reply, ahead=ahead)
         row = await self._record(call, [*texts, recorded_answer(reply), *did], images)
         ref = row.ref
-        self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
+        self._records.keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
         return Answer(reply.text, reply.finish, ref, reply.tool_calls, reply.steps, reply.usage)
 
-    async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
+    async def _complete(self, asked: Asked, model: ChatModel, *, ahead: bool) -> ChatReply:
+        means = self._means
         self._under_way[model.identity] += 1
         try:
-            held = Held(self._at_once[asked.role], self._in_flight, self._stopping, last=last)
+            held = Held(self._seats[asked.role], means.in_flight, means.stopping, last=ahead)
             async with held:  # it ends before the answer is durable: the next call need not wait for that
-                if self._stopping():
+                if means.stopping():
                     raise NotStarted
                 try:
-                    reply = await self._paid(asked, model, held, last=last)
+                    reply = await self._paid(asked, model, held, ahead=ahead)
                 except CallFailed as failure:
                     if held.stopped:
                         raise CutShort(failure) from failure
@@ -283,37 +265,34 @@ class LiveCalls:
             # Whoever waited has been woken; who comes later waits for the next end.
             self._ended = asyncio.Event()
 
-    async def _paid(self, asked: Asked, model: ChatModel, held: Held, *, last: bool) -> ChatReply:
+    async def _paid(self, asked: Asked, model: ChatModel, held: Held, *, ahead: bool) -> ChatReply:
         """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
-
-        async def ask(request: ChatRequest) -> ChatReply:
-            request = evolve(request, rest=held.rest)
-            if self._shared is None or isinstance(model, Fronting):
-                return await model.complete(request)
-            bound = _bound(asked, self._shared.tariffs[asked.role])
-            return await self._shared.pay(asked.role, request, bound, model.complete, ahead=last)
-
-        request = asked.request
-        if self._purse is None:
-            return await ask(request)
+        purse, role, request = self._means.purse, asked.role, asked.request
+        if not purse.accounts:
+            return await model.complete(request, held)
+        ask = partial(model.complete, request)
         if isinstance(model, Fronting):  # it waits for calls of its own, which are paid one by one
-            return await self._purse.pay_attempt(request, ask)
-        bound = _bound(asked, self._purse.tariffs[asked.role])
-        return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
+            return await Attempt(purse, role, request.slot, held).pay(ask)
+        return await Payment(purse, role, request.slot, held, self._bound(asked), ahead=ahead).pay(ask)
+
+    def _bound(self, asked: Asked) -> Bound:
+        """The most that one try of a question can use."""
+        texts = sum(len(message.content.encode()) for message in asked.request.messages)
+        return bound_of(asked.recorded, texts, self._means.purse.tariffs[asked.role].most_output)
 
     async def _answers_others(self, model: str) -> bool:
         """Whether a model takes other questions; the calls under way are waited for, so that no race decides it."""
-        if self._journal.has_answer_of(model):
+        if self._records.journal.has_answer_of(model):
             return True
         while model not in self._answering and self._under_way[model]:
             await self._ended.wait()
         return model in self._answering
 
     async def _record(self, call: FinishedCall, texts: Sequence[str], images: Sequence[bytes]) -> CallRow:
-        row = await self._recorder.record(call, texts, images)
-        if self._repeats is not None:
-            self._repeats.add(row)
-        self._seen(row)
+        row = await self._records.recorder.record(call, texts, images)
+        if self._records.repeats is not None:
+            self._records.repeats.add(row)
+        self._records.seen(row)
         return row
 
     def _known(self, asked: Asked) -> Answer | None:
@@ -321,14 +300,14 @@ class LiveCalls:
         # Most slots are new, and this saves a query for each of them.
         if slot not in self._slots:
             return None
-        rows = self._journal.answers(slot)
+        rows = self._records.journal.answers(slot)
         same = [row for row in rows if row.call.request_digest == digest]
         for row in reversed(same):  # the last one is what was used where a question was asked again
             if not (self._ask_again and row.call.finish == "length"):
                 with suppress(TextErased):  # it is asked again
-                    return answer_of(row, self._texts)
+                    return answer_of(row, self._records.texts)
         # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
-        own = [row for row in rows if row.n > self._inherited and not row.call.ahead and row not in same]
+        own = [row for row in rows if row.n > self._records.inherited and not row.call.ahead and row not in same]
         if own and not self._ask_again:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
@@ -336,12 +315,6 @@ class LiveCalls:
                 hint="a prompt, a model or the data changed since; `--ask-again` asks again from here on",
             )
         return None
-
-
-def _bound(asked: Asked, tariff: Tariff) -> Bound:
-    """The most that one try of a question can use."""
-    sizes = {text_digest(message.content): len(message.content.encode()) for message in asked.request.messages}
-    return bound_of(asked.recorded, sizes.__getitem__, tariff.most_output)
 
 
 def _as_backend_error(failure: CallFailed, role: Role, slot: str) -> BackendError:

@@ -10,7 +10,7 @@ from typing import Self
 
 from attrs import frozen
 
-from skillopt_es.ports import NotStarted, Wait
+from skillopt_es.ports import NotStarted, Try, Wait
 
 # How late a call that waits may notice that the run is to stop.
 _LOOK_EVERY = 0.2
@@ -110,6 +110,10 @@ class Held:
     ) -> None:
         if self._inside:
             self._went_out()
+
+    async def may_try_again(self, failed: Try) -> bool:
+        """A seat limits no tries."""
+        return True
 
     async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
         """Sleeps while others have the seat; false when the run stops meanwhile."""

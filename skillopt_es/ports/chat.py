@@ -90,12 +90,9 @@ class Message:
 @frozen(kw_only=True)
 class ChatRequest:
     """
-    One question to a model; all but its place (`slot`, `item`, `seed`), `further`, `rest` and `elsewhere` reaches the
-    wire and is part of the request's digest.
+    One question to a model; all but its place (`slot`, `item`, `seed`) and `elsewhere` reaches the wire and is part of
+    the request's digest.
 
-    A model that tries more than once has to ask `further` with each failed try before the next one: where the answer is
-    no, a budget is used up, and it gives up as if that had been its last try. Where it waits before a try, for whatever
-    reason, it does so through `rest`: the run may use the call's place meanwhile, and tell the user.
     `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
     agent finds it among its skills instead. An agent is also told `item` and `seed`, which follow from the slot, and
     `fields`, what its item has besides the question.
@@ -117,8 +114,6 @@ class ChatRequest:
     item: str = ""
     fields: Mapping[str, Json] = field(factory=dict)
     seed: int = 0
-    further: Further | None = field(default=None, eq=False, repr=False)
-    rest: Rest | None = field(default=None, eq=False, repr=False)
     elsewhere: Elsewhere | None = field(default=None, eq=False, repr=False)
 
 
@@ -154,22 +149,13 @@ class Try:
     own_calls: bool = False
 
 
-Further = Callable[[Try], Awaitable[bool]]
-
-
-async def may_try_again(request: ChatRequest, failed: Try) -> bool:
-    """Whether there is something left for another try of a question after this one."""
-    return request.further is None or await request.further(failed)
-
-
 @frozen(kw_only=True)
 class Wait:
     """
     Why a call waits before it is sent, or sent again, and for how many seconds at most.
 
-    `holds` says that it has something meanwhile that other calls wait for (a slot of the model's own, or what a budget
-    has set aside for it): then it keeps
-    its place in the run, too, for it might not get another one before they had what it holds.
+    `holds` says that it has something meanwhile that other calls wait for, such as a slot of the model's own: then it
+    keeps its place in the run, too, for it might not get another one before they had what it holds.
     """
 
     kind: str
@@ -178,15 +164,36 @@ class Wait:
     holds: bool = False
 
 
-Rest = Callable[[Wait, Callable[[], Awaitable[object]]], Awaitable[bool]]
+class Course(Protocol):
+    """What a model asks the run while it makes a call; where the answer is no, it gives up as if after its last try."""
+
+    async def may_try_again(self, failed: Try) -> bool:
+        """Whether another try may be made after this one; has to be asked before each. No: a budget is used up."""
+        ...
+
+    async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """
+        Sleeps, and says whether it could; no: the run is stopping.
+
+        Every wait before a try goes through here: the run may use the call's place meanwhile, and tell the user.
+        """
+        ...
 
 
-async def rest(request: ChatRequest, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
-    """Has a call sleep; false when the run is stopping, and the call gives up as if its last try had been made."""
-    if request.rest is not None:
-        return await request.rest(wait, sleep)
-    await sleep()
-    return True
+class Alone:
+    """The course of a call that belongs to no run: nothing limits it."""
+
+    async def may_try_again(self, failed: Try) -> bool:
+        """Always."""
+        return True
+
+    async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Sleeps to the end."""
+        await sleep()
+        return True
+
+
+ALONE = Alone()
 
 
 StepKind = Literal["message", "reasoning", "command", "file", "tool", "error", "score"]
@@ -324,7 +331,7 @@ class ChatModel(Protocol):
         """Names wire format, endpoint and model; part of each request's digest, no secret."""
         ...
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The answer, after whatever retries make sense; raises CallFailed."""
         ...
 

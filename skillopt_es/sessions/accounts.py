@@ -1,5 +1,5 @@
 """
-What a run has used so far against its budget, and the purse of the session that goes on with it.
+What a run has used so far against its budget, and the account of the session that goes on with it.
 
 A budget holds over all sessions of a run. A fork begins at nothing: what came along from its parent is not its own.
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -25,12 +25,10 @@ from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.draft import ASKED
 from skillopt_es.engine.budget import (
     NOTHING,
-    Account,
     Bound,
     Caps,
-    Note,
-    Purse,
-    Reached,
+    Minutes,
+    OwnAccount,
     Spent,
     Tariff,
     bound_of,
@@ -39,7 +37,6 @@ from skillopt_es.engine.budget import (
     silent,
     used_words,
 )
-from skillopt_es.engine.in_flight import Left
 from skillopt_es.engine.steering import Asked, OrderRefused, check_order
 from skillopt_es.errors import BudgetReached, ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed
@@ -71,30 +68,26 @@ def has_budget(config: RunConfig) -> bool:
     return config.budget.max_minutes is not None or caps_of(config.budget) != Caps()
 
 
-def open_purse(
+def open_account(
     config: RunConfig,
     before: Spent,
     *,
     clock: Callable[[], float],
     stopping: Callable[[], bool],
-    note: Note,
     ordered: Collection[str] = (),
-) -> Purse:
+) -> OwnAccount:
     """
-    The purse of a session that begins now; raises BudgetReached when more is used already than may be.
+    The account of a session that begins now; raises BudgetReached when more is used already than may be.
 
     Limits that were `ordered` raise nothing: the order is followed first, and where it leaves nothing the run pauses.
     """
     _check_left(evolve(config, budget=evolve(config.budget, **dict.fromkeys(ordered))), before)
-    currency = prices_in(config.resolved).currency
-    return Purse(
-        Account(caps_of(config.budget), before.amount),
-        tariffs_of(config),
-        currency=currency,
-        unreported=before.unreported,
-        late=Minutes(config.budget.max_minutes, before.minutes, clock),
+    return OwnAccount(
+        caps_of(config.budget),
+        before,
+        Minutes(config.budget.max_minutes, before.minutes, clock),
+        currency=prices_in(config.resolved).currency,
         stopping=stopping,
-        note=note,
     )
 
 
@@ -120,35 +113,27 @@ def with_ordered_limits(
     return config
 
 
-def change_limits(purse: Purse | None, config: RunConfig, settings: Mapping[str, Json]) -> None:
+def change_limits(account: OwnAccount | None, config: RunConfig, settings: Mapping[str, Json]) -> None:
     """Gives a session limits of a changed config; raises OrderRefused where it did not count what they bound."""
-    if purse is None:
+    if account is None:
         raise OrderRefused(
             "this session was begun without a budget, and so has counted nothing",
             hint=_WHEN_PAUSED,
         )
-    if "budget.max_cost" in settings and purse.ledger.caps.cost is None:
+    if "budget.max_cost" in settings and account.caps.cost is None:
         raise OrderRefused(
             "this session was begun without budget.max_cost, and so has counted no money",
             hint=_WHEN_PAUSED,
         )
     given = caps_of(config.budget)
     changed = {name: getattr(given, name) for name in ("cost", "tokens", "calls") if f"budget.max_{name}" in settings}
-    assert isinstance(purse.late, Minutes)
-    if "budget.max_minutes" in settings:
-        purse.late.most = config.budget.max_minutes
-    purse.limit(evolve(purse.ledger.caps, **changed))
-
-
-def left_of(purse: Purse) -> tuple[Left, ...]:
-    """What is left of a session's budget, limit by limit."""
-    assert isinstance(purse.late, Minutes)
-    return (*purse.left(), *purse.late.left())
+    minutes = config.budget.max_minutes if "budget.max_minutes" in settings else account.minutes.most
+    account.limit(evolve(account.caps, **changed), minutes)
 
 
 def tariffs_of(config: RunConfig) -> dict[Role, Tariff]:
     """How each role's calls are counted."""
-    prices = prices_in(config.resolved).by_role if config.budget.max_cost is not None else {}
+    prices = prices_in(config.resolved).by_role
     return {
         role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body))
         for role in config.roles
@@ -172,7 +157,8 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
         bound = Bound(input=0, output=0)
         if silent(attempts):
             unreported += 1
-            bound = bound_of(row.call.request, lambda digest: _size(log.text(digest)), tariffs[role].most_output)
+            texts = sum(_size(log.text(digest)) for _, digest in row.call.request.messages)
+            bound = bound_of(row.call.request, texts, tariffs[role].most_output)
         sent = 0 if row.call.repeats else requests_sent(tries, row.call.error_kind)
         amount += tariffs[role].charged(attempts, sent, bound)
     for call in (*gone, *lost):
@@ -189,34 +175,6 @@ def _size(text: str) -> int:
 def minutes_of(log: EventLog) -> float:
     """How long the sessions of a run were at work, each to its last event; of a fork, its own."""
     return durations(moments_of(log.reader, log.head().seq)).total / 60
-
-
-class Minutes:
-    """Says why there is no time left, once that is so; `most` may be changed meanwhile."""
-
-    def __init__(self, most: float | None, before: float, clock: Callable[[], float]) -> None:
-        self.most = most
-        self._before = before
-        self._clock = clock
-        self._began = clock()
-
-    @property
-    def taken(self) -> float:
-        """By all sessions."""
-        return self._before + (self._clock() - self._began) / 60
-
-    def left(self) -> Iterator[Left]:
-        """What is left of them, where they are limited."""
-        if self.most is not None:
-            yield Left(limit="minutes", left=f"{max(0.0, self.most - self.taken):.1f}", most=f"{self.most:g}")
-
-    def __call__(self) -> Reached | None:
-        """The reason; None as long as there is time."""
-        if self.most is None:
-            return None
-        minutes = self.taken
-        said = f"budget.max_minutes is {self.most:g}, and the run has taken {minutes:.2f}"
-        return Reached("budget.max_minutes", said) if minutes >= self.most else None
 
 
 def check_bounded(config: RunConfig, models: Mapping[Role, ChatModel]) -> None:

@@ -181,7 +181,7 @@ class Elsewhere:
             return Granted(said["number"], said["wait"])
         return Reached(said["key"], said["message"]) if said else Full()
 
-    async def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
+    def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
         """As `Commons.settle`, a moment later; while nobody is there it is kept, and told with the next question."""
         self._owed.append({"endpoint": endpoint, "number": number, "came_to": _amount_json(came_to), "tokens": tokens})
         if self._telling is None or self._telling.done():

@@ -16,7 +16,7 @@ from skillopt_es.algorithms.harvesting import HARVEST
 from skillopt_es.config import RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.budget import Purse, Reached
-from skillopt_es.engine.calls import Calls, LiveCalls
+from skillopt_es.engine.calls import Calls, LiveCalls, Means, Records
 from skillopt_es.engine.loop import consult
 from skillopt_es.errors import BudgetReached, Interrupted
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted
@@ -29,7 +29,15 @@ from skillopt_es.harvest.proposing import SCHEMA, proposed, question
 from skillopt_es.harvest.review import Proposal
 from skillopt_es.ports import AsyncCall, ChatRequest
 from skillopt_es.replies.json_reader import Unusable, read_object
-from skillopt_es.sessions.accounts import StartedCalls, check_bounded, has_budget, lost_calls, open_purse, spent_before
+from skillopt_es.sessions.accounts import (
+    StartedCalls,
+    check_bounded,
+    has_budget,
+    lost_calls,
+    open_account,
+    spent_before,
+    tariffs_of,
+)
 from skillopt_es.sessions.opening import local_executor
 from skillopt_es.sessions.session import closing, open_or_create
 from skillopt_es.sessions.tasksets import unmet
@@ -107,13 +115,13 @@ class _Open:
     """The calls of one command, and what ends them."""
 
     live: LiveCalls
-    purse: Purse | None
+    purse: Purse
     session: Session
 
     @property
     def reached(self) -> Reached | None:
         """Why the budget lets nothing start any more."""
-        return None if self.purse is None else self.purse.reached
+        return self.purse.reached
 
     def stopping(self) -> bool:
         """Whether nothing more begins."""
@@ -129,25 +137,24 @@ async def _open_calls(config: RunConfig, folder: Path, session: Session) -> Asyn
         async with closing(open_or_create(folder, session)) as writer:
             started = StartedCalls(folder)
             lost = lost_calls(folder, writer.log, writer.journal)
-            before = spent_before(config, writer.log, writer.journal, lost)
-            purse = (
-                open_purse(config, before, clock=session.clock, stopping=session.stopping, note=started.note)
-                if has_budget(config)
-                else None
-            )
+            accounts = []
+            if has_budget(config):
+                before = spent_before(config, writer.log, writer.journal, lost)
+                accounts = [open_account(config, before, clock=session.clock, stopping=session.stopping)]
+            purse = Purse(accounts, tariffs_of(config), started.note)
             await writer.append([_opening(config, folder, writer, lost)], expected=writer.log.head().seq)
-            if purse is not None:
+            if accounts:
                 started.open(writer.log, writer.journal)
             live = LiveCalls(
                 {"optimizer": model},
-                writer.journal,
-                writer,
-                writer.log,
-                workers={"optimizer": config.gradient.analyst_workers},
+                Records(journal=writer.journal, recorder=writer, texts=writer.log),
+                Means(
+                    at_once={"optimizer": config.gradient.analyst_workers},
+                    purse=purse,
+                    in_flight=session.in_flight,
+                    stopping=lambda: session.stopping() or purse.reached is not None,
+                ),
                 ask_again=True,
-                in_flight=session.in_flight,
-                stopping=lambda: session.stopping() or (purse is not None and purse.reached is not None),
-                purse=purse,
             )
             try:
                 yield _Open(live=live, purse=purse, session=session)

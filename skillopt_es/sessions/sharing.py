@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.budget import NOTHING, Amount, Bound, CutShort, Reached, Tariff, attempts_made, longest_answer
+from skillopt_es.engine.budget import NOTHING, Amount, Payment, Reached
 from skillopt_es.events.values import Role
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Unanswered, Wait, may_try_again, rest
-from skillopt_es.projections.prices import prices_in
-from skillopt_es.projections.usage import TryTokens, requests_sent
+from skillopt_es.ports import Wait
 from skillopt_es.sessions.commons import ADDRESS, VARIABLE, Commons, Full, Grant, Granted, endpoint_of
 
 _LOOK_AGAIN = 0.1  # seconds until others may have settled
@@ -27,7 +25,7 @@ class Till(Protocol):
         """As `Commons.take`."""
         ...
 
-    async def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
+    def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
         """As `Commons.settle`."""
         ...
 
@@ -46,7 +44,7 @@ class Here:
         """At once."""
         return self.commons.take(endpoint, more, tokens, number)
 
-    async def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
+    def settle(self, endpoint: str, number: int, came_to: Amount, tokens: int) -> None:
         """At once."""
         self.commons.settle(endpoint, number, came_to, tokens)
 
@@ -55,121 +53,69 @@ class Here:
         self.commons.close()
 
 
-class SharedPurse:
-    """What a session may use of what all runs share; `reached` says why nothing starts any more, once that is so."""
+@frozen
+class _Held:
+    """What is set aside for a call, under which number, and the tokens of its place in the pace."""
 
-    def __init__(self, till: Till, endpoints: Mapping[Role, str], tariffs: Mapping[Role, Tariff]) -> None:
+    number: int | None = None
+    amount: Amount = NOTHING
+    paced: int = 0
+
+
+class SharedAccount:
+    """What all runs that share it may use of their endpoints, for the calls of one of them."""
+
+    def __init__(self, till: Till, endpoints: Mapping[Role, str]) -> None:
         self.reached: Reached | None = None
-        self.till = till
-        self.endpoints = endpoints
-        self.tariffs = tariffs
+        self._till = till
+        self._endpoints = endpoints
+        self._held: dict[Payment, _Held] = {}
 
-    async def pay(
-        self,
-        role: Role,
-        request: ChatRequest,
-        bound: Bound,
-        ask: Callable[[ChatRequest], Awaitable[ChatReply]],
-        *,
-        ahead: bool = False,
-    ) -> ChatReply:
-        """The answer; raises NotStarted or CutShort where the budget does not cover it, and what `ask` raises."""
-        course = _Course(self, role, request, bound, ahead=ahead)
-        if not await course.begins():
-            await course.never_sent()
-            raise NotStarted
-        try:
-            reply = await ask(evolve(request, further=course.goes_on))
-        except CallFailed as failure:
-            tried = attempts_made(failure.tries, None, failure.kind)
-            await course.settle(tried, requests_sent(len(failure.tries), failure.kind))
-            if course.refused:
-                raise CutShort(failure) from failure
-            raise
-        except (NotStarted, Unanswered):
-            await course.never_sent()
-            raise
-        # Whatever else ends it (a second Ctrl-C) leaves what it holds: it may have been paid for.
-        await course.settle(attempts_made(reply.tries, reply.usage, ""), requests_sent(len(reply.tries) + 1, ""))
-        return reply
+    async def reserve(self, call: Payment, needed: Amount) -> bool:
+        """Sets so much aside for a call in place of what is, and waits for its place in the pace."""
+        if not call.sends:
+            return True  # what an agent asks itself is counted
+        held, tokens = self._held.get(call, _Held()), call.bound.input // 4 + call.bound.output
+        while True:
+            grant = await self._till.take(self._endpoints[call.role], needed - held.amount, tokens, held.number)
+            match grant:
+                case Granted(number, wait):
+                    self._held[call] = _Held(number, needed, held.paced + tokens)
+                    return await _waited(call, wait, holds=True)
+                case Reached():
+                    self.reached = self.reached or (None if call.ahead else grant)
+                    return False
+                case Full():
+                    if call.ahead or not await _waited(call, _LOOK_AGAIN, holds=False):
+                        return False
+
+    def settle(self, call: Payment, came_to: Amount | None) -> None:
+        """What was broken off stays set aside: it may have been paid for, and is spent once the run has ended."""
+        held = self._held.pop(call, None)
+        if held is not None and held.number is not None and came_to is not None:
+            self._till.settle(self._endpoints[call.role], held.number, came_to, held.paced - came_to.tokens)
+
+    def give_way(self, call: Payment) -> None:
+        """Nothing is set aside for an attempt."""
 
     async def aclose(self) -> None:
         """Lets go of it."""
-        await self.till.aclose()
+        await self._till.aclose()
 
 
-class _Course:
-    """One call's way: what is set aside for it, and what its failed tries have come to."""
-
-    def __init__(self, purse: SharedPurse, role: Role, request: ChatRequest, bound: Bound, *, ahead: bool) -> None:
-        self.refused = False
-        self._purse, self._request, self._bound, self._ahead = purse, request, bound, ahead
-        self._endpoint, self._tariff = purse.endpoints[role], purse.tariffs[role]
-        self._number: int | None = None
-        self._held = NOTHING
-        self._tries = 0
-        self._paced = 0
-        self._failed: list[TryTokens] = []
-
-    async def begins(self) -> bool:
-        """Whether the first try may start."""
-        return await self._next(self._tariff.worst(self._bound))
-
-    async def goes_on(self, failed: Try) -> bool:
-        """Whether another try may start after this one: as the run's own budget says, and then as this one does."""
-        if not await may_try_again(self._request, failed):
-            self.refused = True
-            return False
-        self._tries += 1
-        self._failed += attempts_made((failed,), None, failed.kind)
-        came_to = self._tariff.charged(self._failed, self._tries, self._bound)
-        return await self._next(came_to + self._tariff.worst(self._bound))
-
-    async def never_sent(self) -> None:
-        """Nothing of the call has reached anybody."""
-        if self._number is not None:
-            await self.settle([], 0)
-
-    async def settle(self, attempts: list[TryTokens], sent: int) -> None:
-        """The call is over."""
-        assert self._number is not None
-        came_to = self._tariff.charged(attempts, sent, self._bound)
-        await self._purse.till.settle(self._endpoint, self._number, came_to, self._paced - came_to.tokens)
-
-    async def _next(self, needed: Amount) -> bool:
-        more, tokens = needed - self._held, self._bound.input // 4 + self._bound.output
-        while True:
-            grant = await self._purse.till.take(self._endpoint, more, tokens, self._number)
-            if isinstance(grant, Granted):
-                self._number, self._held, self._paced = grant.number, needed, self._paced + tokens
-                return await self._waited(grant.wait)
-            if isinstance(grant, Reached) and not self._ahead:
-                self._purse.reached = self._purse.reached or grant
-            if not isinstance(grant, Full) or self._ahead or not await self._waited(_LOOK_AGAIN):
-                self.refused = True
-                return False
-
-    async def _waited(self, seconds: float) -> bool:
-        """Whether it could wait so long; false when the run is stopping."""
-        if seconds <= 0:
-            return True
-        return await rest(self._request, Wait(kind="pace", seconds=seconds), lambda: asyncio.sleep(seconds))
+async def _waited(call: Payment, seconds: float, *, holds: bool) -> bool:
+    """Whether the call could wait so long; false when the run is stopping."""
+    if seconds <= 0:
+        return True
+    return await call.rest(Wait(kind="pace", seconds=seconds, holds=holds), lambda: asyncio.sleep(seconds))
 
 
-def open_shared(config: RunConfig, folder: Path, environ: Mapping[str, str]) -> SharedPurse | None:
-    """The purse of what a run in this folder shares; None where the environment names no such limits."""
+def open_shared(config: RunConfig, folder: Path, environ: Mapping[str, str]) -> SharedAccount | None:
+    """The account that a run in this folder shares; None where the environment names no such limits."""
     path = environ.get(VARIABLE, "")
     if not path:
         return None
-    prices = prices_in(config.resolved).by_role
-    return SharedPurse(
-        _till(Path(path), folder),
-        {role: endpoint_of(config, role) for role in config.roles},
-        {
-            role: Tariff(price=prices.get(role), most_output=longest_answer(config.role(role).extra_body))
-            for role in config.roles
-        },
-    )
+    return SharedAccount(_till(Path(path), folder), {role: endpoint_of(config, role) for role in config.roles})
 
 
 def _till(path: Path, folder: Path) -> Till:

@@ -14,15 +14,15 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from skillopt_es.config import RunConfig, recorded_config
 from skillopt_es.engine.agent_calls import AgentCalls
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.attempts import RolloutPorts
-from skillopt_es.engine.budget import Purse, Reached
+from skillopt_es.engine.budget import OwnAccount, Purse, Reached
 from skillopt_es.engine.call_records import Repeats
-from skillopt_es.engine.calls import LiveCalls
+from skillopt_es.engine.calls import LiveCalls, Means, Records
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.judges import ComparingPorts
@@ -53,15 +53,15 @@ from skillopt_es.sessions.accounts import (
     StartedCalls,
     change_limits,
     check_bounded,
-    left_of,
-    open_purse,
+    open_account,
     spent_before,
+    tariffs_of,
     with_ordered_limits,
 )
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, covered_keys, hide_answers, keys_within_reach
 from skillopt_es.sessions.opening import OpenData, open_environment, open_executor, open_hands, open_model
-from skillopt_es.sessions.sharing import SharedPurse, open_shared
+from skillopt_es.sessions.sharing import SharedAccount, open_shared
 from skillopt_es.sessions.skills import check_opening
 
 
@@ -72,7 +72,7 @@ class World:
     model: Callable[[RunConfig, Role], ChatModel]
     environment: Callable[[RunConfig], Environment]
     executor: Callable[[RunConfig, Callable[[], bool], Callable[[str], None]], Executor] = open_executor
-    shared: Callable[[RunConfig, Path], SharedPurse | None] = lambda config, folder: None
+    shared: Callable[[RunConfig, Path], SharedAccount | None] = lambda config, folder: None
 
 
 REAL_WORLD = World(
@@ -222,9 +222,11 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     inbox = Inbox(folder, session.clock, session.warn)
     config = with_ordered_limits(stage.run.config, stage.state, inbox.waiting(), partial(_changed, stage))
     pays = stage.pays or config.budget != stage.run.config.budget
-    purse = _purse(writer, config, stage, started, session) if pays else None
+    own = _account(writer, config, stage, session) if pays else None
     async with _shared(stage, folder, session) as shared:
-        bounds = _Bounds(purse, shared, inbox, session)
+        accounts = [each for each in (own, shared) if each is not None]
+        purse = Purse(accounts, tariffs_of(config), None if own is None else started.note)
+        bounds = _Bounds(own, purse, inbox, session)
         try:
             async with _executor(stage, session, bounds) as executor:
                 work = _wired(writer, stage, world, session, bounds, executor)
@@ -232,8 +234,8 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
                 if stage.opening:
                     await work.trainer.append(stage.opening)
                 await work.trainer.settled()
-                if purse is not None:
-                    session.in_flight.left = partial(left_of, purse)
+                if own is not None:
+                    session.in_flight.left = own.left
                     started.open(writer.log, writer.journal)
                 try:
                     yield work
@@ -247,16 +249,16 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
 
 @frozen
 class _Bounds:
-    """What ends a session before its run does: what may be used, its own and what it shares, and who says so."""
+    """What ends a session before its run does: what may be used, of which some is its own, and who says so."""
 
-    own: Purse | None
-    shared: SharedPurse | None
+    own: OwnAccount | None
+    purse: Purse
     orders: Inbox
     session: Session
 
     def reached(self) -> Reached | None:
         """Why nothing is left of what may be used; None while there is."""
-        return next((each.reached for each in (self.own, self.shared) if each is not None and each.reached), None)
+        return self.purse.reached
 
     def stopping(self) -> bool:
         """Whether nothing more begins."""
@@ -274,7 +276,7 @@ async def _executor(stage: Stage, session: Session, bounds: _Bounds) -> AsyncIte
 
 
 @asynccontextmanager
-async def _shared(stage: Stage, folder: Path, session: Session) -> AsyncIterator[SharedPurse | None]:
+async def _shared(stage: Stage, folder: Path, session: Session) -> AsyncIterator[SharedAccount | None]:
     """What the run shares with others, until the block ends."""
     shared = session.world.shared(stage.run.config, folder)
     try:
@@ -284,16 +286,15 @@ async def _shared(stage: Stage, folder: Path, session: Session) -> AsyncIterator
             await shared.aclose()
 
 
-def _purse(writer: RunWriter, config: RunConfig, stage: Stage, started: StartedCalls, session: Session) -> Purse:
-    """The purse of a session; what the sessions before it have used is no longer in it."""
+def _account(writer: RunWriter, config: RunConfig, stage: Stage, session: Session) -> OwnAccount:
+    """The account of a session; what the sessions before it have used is no longer in it."""
     before = spent_before(config, writer.log, writer.journal, stage.lost)
     limits, known = asdict(config.budget), asdict(stage.run.config.budget)
-    return open_purse(
+    return open_account(
         config,
         before,
         clock=session.clock,
         stopping=session.stopping,
-        note=started.note,
         ordered=[name for name in limits if limits[name] != known[name]],
     )
 
@@ -304,12 +305,13 @@ def _wired(
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
     covered = covered_keys(world.models, stage.run.config, session.warn)
     observers = Observers((*session.observers, *covered), session.warn)
-    calls = _calls(writer, stage, world.models, stage.run.workers, session, bounds, evidence, observers)
+    records = _records(writer, stage, evidence, observers)
+    means = Means(at_once=stage.run.workers, purse=bounds.purse, in_flight=session.in_flight, stopping=bounds.stopping)
+    calls = LiveCalls(world.models, records, means, ask_again=stage.ask_again)
     for role, model in world.models.items():
         if isinstance(model, Fronting):
-            upstream = {role: model.upstream}
-            at_once = {role: stage.run.config.role(role).concurrency}
-            own = _calls(writer, stage, upstream, at_once, session, bounds, evidence, observers)
+            own_means = evolve(means, at_once={role: stage.run.config.role(role).concurrency})
+            own = LiveCalls({role: model.upstream}, records, own_means, ask_again=stage.ask_again)
             model.route(AgentCalls(own, calls.agent_asks))
     rollouts = RolloutPorts(
         hands=open_hands(stage.run.config, world.data, executor, os.environ),
@@ -356,11 +358,13 @@ def _comparing(data: OpenData, rollouts: RolloutPorts, evidence: RecordedTexts) 
     )
 
 
-def _limited(stage: Stage, purse: Purse | None, models: Mapping[Role, ChatModel], settings: Mapping[str, Json]) -> None:
+def _limited(
+    stage: Stage, own: OwnAccount | None, models: Mapping[Role, ChatModel], settings: Mapping[str, Json]
+) -> None:
     """Gives the session other limits; raises ConfigError for what is none, or cannot be counted."""
     config = _changed(stage, settings)
     check_bounded(config, models)
-    change_limits(purse, config, settings)
+    change_limits(own, config, settings)
 
 
 def _changed(stage: Stage, settings: Mapping[str, Json]) -> RunConfig:
@@ -374,35 +378,19 @@ def _changed(stage: Stage, settings: Mapping[str, Json]) -> RunConfig:
     return recorded_config(dict(started.config), place, {**overrides, **settings}, limit_chosen=started.limit_chosen)
 
 
-def _calls(
-    writer: RunWriter,
-    stage: Stage,
-    models: Mapping[Role, ChatModel],
-    workers: Mapping[Role, int],
-    session: Session,
-    bounds: _Bounds,
-    evidence: RecordedTexts,
-    observer: Observer,
-) -> LiveCalls:
+def _records(writer: RunWriter, stage: Stage, evidence: RecordedTexts, observer: Observer) -> Records:
     desk = Desk(writer.log.path.parent)
     desk.clear()
     forked = stage.state.forked
-    return LiveCalls(
-        models,
-        writer.journal,
-        writer,
-        writer.log,
-        workers=workers,
-        ask_again=stage.ask_again,
+    return Records(
+        journal=writer.journal,
+        recorder=writer,
+        texts=writer.log,
         inherited=0 if forked is None else forked.inherited,
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,
-        in_flight=session.in_flight,
-        stopping=bounds.stopping,
         seen=observer.called,
         keep=evidence.keep,
         leave=desk.leave,
-        purse=bounds.own,
-        shared=bounds.shared,
     )
 
 

@@ -32,7 +32,7 @@ from support.scripted import (
 )
 
 from skillopt_es.events.catalog import CandidateGated
-from skillopt_es.ports import ChatReply, ChatRequest
+from skillopt_es.ports import ALONE, ChatReply, ChatRequest, Course
 from skillopt_es.runs.overview import spent
 from skillopt_es.sessions.session import start
 
@@ -42,10 +42,10 @@ DELAY = 0.05
 class SlowModel(ScriptedModel):
     """Answers after the delay."""
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The scripted answer, later."""
         await asyncio.sleep(DELAY)
-        return await super().complete(request)
+        return await super().complete(request, course)
 
 
 def target_reply(request: ChatRequest) -> str:

@@ -18,7 +18,7 @@ from skillopt_es.cassettes.file import packed, read_cassette
 from skillopt_es.cassettes.freezing import freeze
 from skillopt_es.cassettes.playing import Playing
 from skillopt_es.events.verify import verify
-from skillopt_es.ports import ChatReply, ChatRequest, Message
+from skillopt_es.ports import ALONE, ChatReply, ChatRequest, Course, Message
 
 pytest_plugins = ["pytester"]
 
@@ -119,7 +119,7 @@ def test_a_recorded_call_is_no_part_of_the_run(recorded: Path, tmp_path: Path) -
     class Real:
         identity = "real"
 
-        async def complete(self, request: ChatRequest) -> ChatReply:
+        async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
             asked.append(request)
             return ChatReply(text="Hello", finish="stop")
 

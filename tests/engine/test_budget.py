@@ -21,12 +21,12 @@ from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimiz
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import recorded_config
-from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, CutShort, Purse, Tariff
+from skillopt_es.engine.budget import NOTHING, Amount, Bound, Caps, CutShort, OwnAccount, Payment, Purse, Tariff
 from skillopt_es.errors import BudgetReached, ConfigError
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
+from skillopt_es.ports import ALONE, CallFailed, ChatReply, ChatRequest, Course, NotStarted, Try, Usage
 from skillopt_es.projections.prices import Price
 from skillopt_es.sessions.accounts import FILE, spent_before, tariffs_of
 from skillopt_es.sessions.forking import make_fork
@@ -50,7 +50,7 @@ class Provider:
     cost: Decimal = Decimal(0)
     check: Callable[[], None] = field(default=lambda: None)
 
-    async def answer(self, request: ChatRequest, bound: Bound) -> ChatReply:
+    async def answer(self, course: Course, bound: Bound) -> ChatReply:
         """Some tries fail, with or without a charge and a report of it; a call may fail for good."""
         tries: tuple[Try, ...] = ()
         for last in (False, False, True):
@@ -66,7 +66,7 @@ class Provider:
                 return ChatReply(text="ok", finish="stop", usage=usage, tries=tries)
             failed = Try(kind="x", status=429 if free else 500, message="", waited_ms=0, usage=usage)
             tries = (*tries, failed)
-            if last or not await may_try_again(request, failed):
+            if last or not await course.may_try_again(failed):
                 raise CallFailed("server", "no", tries=tries)
         raise AssertionError
 
@@ -97,11 +97,12 @@ async def schedule(seed: int) -> tuple[Provider, Purse, int]:
         tokens=draw.choice([None, draw.randint(1, 3000)]),
         calls=draw.choice([None, draw.randint(1, 40)]),
     )
-    purse = Purse(Account(caps), {"target": Tariff(price=PRICE), "optimizer": Tariff(price=PRICE)})
+    account = OwnAccount(caps)
+    purse = Purse([account], {"target": Tariff(price=PRICE), "optimizer": Tariff(price=PRICE)})
     provider = Provider(draw, PRICE)
 
     def never_above() -> None:
-        held = purse.ledger.spent + purse.ledger.reserved
+        held = account.spent + account.reserved
         assert not caps.exceeded_by(held)
         real = Amount(cost=provider.cost, tokens=provider.tokens, calls=provider.sent)
         assert not caps.exceeded_by(real)
@@ -114,17 +115,17 @@ async def schedule(seed: int) -> tuple[Provider, Purse, int]:
         nonlocal answered
         await asyncio.sleep(0)
         bound = Bound(input=draw.randint(1, 100), output=draw.randint(1, 100))
-        request = ChatRequest(slot=f"s{number}", stage="rollout", messages=(), max_tokens=1)
+        call = Payment(purse, "target", f"s{number}", ALONE, bound)
         try:
-            await purse.pay("target", request, bound, lambda sent: provider.answer(sent, bound))
+            await call.pay(lambda course: provider.answer(course, bound))
             answered += 1
         except (CallFailed, CutShort, NotStarted):
             pass
         never_above()
 
     await asyncio.wait_for(asyncio.gather(*(call(number) for number in range(draw.randint(1, 30)))), 10)
-    assert purse.ledger.reserved == NOTHING
-    assert purse.in_flight == 0
+    assert account.reserved == NOTHING
+    assert account.in_flight == 0
     return provider, purse, answered
 
 

@@ -6,17 +6,14 @@ from decimal import Decimal
 
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillopt_es.config.sections import BudgetConfig
 from skillopt_es.engine.budget import (
     NOTHING,
-    Account,
     Amount,
     Bound,
     Caps,
-    Spent,
     Tariff,
     bound_of,
     caps_of,
@@ -24,7 +21,7 @@ from skillopt_es.engine.budget import (
     silent,
 )
 from skillopt_es.engine.call_records import recorded_request
-from skillopt_es.events.values import Json, text_digest
+from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatRequest, Image, Message, Tool
 from skillopt_es.projections.prices import Price
 from skillopt_es.projections.usage import TryTokens
@@ -68,40 +65,10 @@ def test_the_caps_are_those_of_the_config() -> None:
     assert caps_of(none) == Caps()
 
 
-def test_what_is_set_aside_and_what_is_spent_must_fit_together() -> None:
-    """What is settled is free again, and may be less or more than it was set aside for."""
-    ledger = Account(Caps(tokens=10), Amount(tokens=2))
-    assert ledger.reserve(Amount(tokens=5))
-    assert ledger.lacks(Amount(tokens=3)) == ""
-    assert ledger.lacks(Amount(tokens=4)) == "tokens"
-    assert not ledger.reserve(Amount(tokens=4))
-    assert (ledger.spent, ledger.reserved) == (Amount(tokens=2), Amount(tokens=5))
-    ledger.settle(Amount(tokens=5), Amount(tokens=1))
-    assert (ledger.spent, ledger.reserved) == (Amount(tokens=3), NOTHING)
-    assert Account(Caps()).spent == NOTHING
-    assert Spent() == Spent(amount=NOTHING, unreported=0, minutes=0.0)
-
-
-@given(st.lists(st.tuples(amounts, amounts)), amounts)
-@settings(max_examples=200)
-def test_a_ledger_never_holds_more_than_its_caps(steps: list[tuple[Amount, Amount]], cap: Amount) -> None:
-    """As long as nothing comes to more than was set aside for it."""
-    ledger = Account(Caps(cost=cap.cost, tokens=cap.tokens, calls=cap.calls))
-    held: list[Amount] = []
-    for worst, _ in steps:
-        if ledger.reserve(worst):
-            held.append(worst)
-        assert not ledger.lacks(NOTHING)
-    for worst in held:
-        ledger.settle(worst, worst)
-        assert not ledger.lacks(NOTHING)
-    assert ledger.spent == sum(held, NOTHING)
-
-
 def bound(request: ChatRequest, most_output: int = 0) -> Bound:
     """The bound of a request, by the sizes of its texts."""
-    sizes = {text_digest(message.content): len(message.content.encode()) for message in request.messages}
-    return bound_of(recorded_request(request), sizes.__getitem__, most_output)
+    texts = sum(len(message.content.encode()) for message in request.messages)
+    return bound_of(recorded_request(request), texts, most_output)
 
 
 def test_a_request_is_bounded_by_its_bytes_and_its_limit() -> None:

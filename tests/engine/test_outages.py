@@ -37,7 +37,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, Usage
+from skillopt_es.ports import ALONE, CallFailed, ChatReply, ChatRequest, Course, FailureKind, Usage
 from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.session import read_state, resume, start
 
@@ -348,10 +348,10 @@ def odd(*slots: str, stage: str = "") -> Callable[[ChatRequest], str]:
 class Slow(ScriptedModel):
     """Answers, as every endpoint does, not before the calls that were opened with this one have begun."""
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """A little later."""
         await asyncio.sleep(0.001)
-        return await super().complete(request)
+        return await super().complete(request, course)
 
 
 @pytest.mark.parametrize("workers", [1, 8])

@@ -18,7 +18,7 @@ from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Wait, rest
+from skillopt_es.ports import ALONE, CallFailed, ChatReply, ChatRequest, Course, NotStarted, Try, Wait
 from skillopt_es.sessions.session import read_state, resume, start
 
 PUT_OFF = Wait(kind="rate_limit", seconds=300, message="HTTP 429: slow down")
@@ -103,7 +103,7 @@ def test_a_model_with_little_room_serves_many_workers() -> None:
 
         async def call(number: int) -> ChatReply:
             async with (held := Held(places, in_flight, lambda: False)):
-                return await model.complete(question(number, rest=held.rest))
+                return await model.complete(question(number), held)
 
         try:
             return await asyncio.gather(*(call(number) for number in range(8)))
@@ -122,11 +122,11 @@ class PutOffModel(ScriptedModel):
         super().__init__("scripted target", target_reply)
         self.waits = 0
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The answer, after a long wait."""
         self.waits += 1
         refused = Try(kind="rate_limit", status=429, message="HTTP 429: slow down", waited_ms=300_000)
-        if not await rest(request, PUT_OFF, lambda: asyncio.sleep(300)):
+        if not await course.rest(PUT_OFF, lambda: asyncio.sleep(300)):
             raise CallFailed("rate_limit", refused.message, status=429, tries=(refused,))
         raise NotStarted
 

@@ -88,7 +88,7 @@ def test_a_call_elsewhere_is_counted_as_one_here(sweep: Sweep) -> None:
         assert isinstance(grant, Granted)
         again = await run.take(HERE, ONE, 100, grant.number)
         assert again == Granted(grant.number, 0.0)
-        await run.settle(HERE, grant.number, Amount(calls=2, tokens=30, cost=Decimal("0.125")), 70)
+        run.settle(HERE, grant.number, Amount(calls=2, tokens=30, cost=Decimal("0.125")), 70)
         await run.aclose()
         assert sweep.spent == Amount(calls=2, tokens=30, cost=Decimal("0.125"))
 
@@ -104,7 +104,7 @@ def test_runs_share_what_there_is(sweep: Sweep) -> None:
         grant = await one.take(HERE, ONE, 100)
         assert isinstance(grant, Granted)
         assert await two.take(HERE, ONE, 100) == Full()
-        await one.settle(HERE, grant.number, ONE, 0)
+        one.settle(HERE, grant.number, ONE, 0)
         await one.aclose()
         reached = await two.take(HERE, ONE, 100)
         assert isinstance(reached, Reached)
@@ -123,14 +123,14 @@ def test_while_the_sweep_is_away_nothing_is_sent_and_nothing_is_lost(sweep: Swee
         assert isinstance(first, Granted)
         assert isinstance(second, Granted)
         await asyncio.to_thread(sweep.close)
-        await run.settle(HERE, first.number, Amount(calls=1, tokens=7), 0)
+        run.settle(HERE, first.number, Amount(calls=1, tokens=7), 0)
         assert await run.take(HERE, ONE, 100) == Full()
         await asyncio.to_thread(sweep.open)
         third = await run.take(HERE, ONE, 100)
         assert isinstance(third, Granted)
         assert sweep.spent == Amount(calls=1, tokens=7)
         for each in (second, third):
-            await run.settle(HERE, each.number, Amount(calls=1, tokens=1), 0)
+            run.settle(HERE, each.number, Amount(calls=1, tokens=1), 0)
         await run.aclose()
         assert sweep.spent == Amount(calls=3, tokens=9)
 
@@ -164,7 +164,7 @@ def test_what_a_run_held_when_it_was_lost_is_spent(sweep: Sweep) -> None:
         assert sweep.counter is not None
         await asyncio.to_thread(sweep.counter.over, sweep.folder / "one")
         assert sweep.spent == ONE
-        await run.settle(HERE, grant.number, ONE, 0)
+        run.settle(HERE, grant.number, ONE, 0)
         await run.aclose()
         assert sweep.spent == ONE
 

@@ -17,7 +17,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.plain import is_executable
 from skillopt_es.events.values import FileContent, SkillTree
-from skillopt_es.ports import AgentStep, ToolCall
+from skillopt_es.ports import ALONE, AgentStep, Course, ToolCall
 from skillopt_es.sessions.checks import check_skill
 from skillopt_es.sessions.skills import first_skill, load_skill
 
@@ -210,7 +210,7 @@ class Agent:
     identity = "agent"
     provides = frozenset({"text", "skills"})
 
-    async def complete(self, request: so.ChatRequest) -> so.ChatReply:
+    async def complete(self, request: so.ChatRequest, course: Course = ALONE) -> so.ChatReply:
         """Reads the skill that the task names, if there is one."""
         assert not request.tools
         assert request.skill is not None

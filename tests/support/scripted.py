@@ -22,11 +22,13 @@ from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.events.values import Failed, Measured, Role, SkillTree, digest_of
 from skillopt_es.ports import (
+    ALONE,
     Ask,
     CallFailed,
     ChatModel,
     ChatReply,
     ChatRequest,
+    Course,
     Episode,
     Item,
     Message,
@@ -180,7 +182,7 @@ class ScriptedModel:
         self.now_running = 0
         self.most_running = 0
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The scripted answer."""
         self.asked.append(request.slot)
         self.now_running += 1

@@ -38,7 +38,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import BufferEntry, Edit, FailureCode, FailurePattern, SkillTree
-from skillopt_es.ports import Ask, CallFailed, ChatReply, ChatRequest, Episode, Item
+from skillopt_es.ports import ALONE, Ask, CallFailed, ChatReply, ChatRequest, Course, Episode, Item
 from skillopt_es.prompts import system_prompt
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.edits import apply_edits
@@ -336,12 +336,12 @@ def test_the_order_of_answers_does_not_reach_the_merge(tmp_path: Path) -> None:
     class Backwards(ScriptedModel):
         """Answers the first analysts last."""
 
-        async def complete(self, request: ChatRequest) -> ChatReply:
+        async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
             """Waits longer the earlier it stands in the plan."""
             number = re.search(r"failure-(\d+)$", request.slot)
             for _ in range(0 if number is None or request.stage != "analyst" else 50 - 10 * int(number[1])):
                 await asyncio.sleep(0.001)
-            return await ScriptedModel.complete(self, request)
+            return await ScriptedModel.complete(self, request, course)
 
     world = ScriptedWorld(optimizer=Backwards("scripted optimizer", optimizer_reply))
     settings = ("train.num_epochs=1", "train.batch_size=12", "gradient.merge_batch_size=8")

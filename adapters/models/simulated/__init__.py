@@ -17,7 +17,17 @@ from skillopt_es.adapters.models.simulated.judge import judge
 from skillopt_es.adapters.models.simulated.optimizer import advise
 from skillopt_es.adapters.models.simulated.target import respond
 from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, FinishReason, ModelSettings, ToolCall, Usage
+from skillopt_es.ports import (
+    ALONE,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Course,
+    FinishReason,
+    ModelSettings,
+    ToolCall,
+    Usage,
+)
 
 __all__ = ["Simulated", "open_model"]
 
@@ -50,7 +60,7 @@ class Simulated:
         """What it can do; the target's eyes are those of `sight.py`."""
         return frozenset({"text", "messages", *({"tools", "images"} if self._role == "target" else ())})
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """The answer to this text, always the same one; cut off when it is longer than the request allows."""
         said = _ANSWERS[self._role](request)
         calls = () if isinstance(said, str) else (said,) if isinstance(said, ToolCall) else tuple(said)

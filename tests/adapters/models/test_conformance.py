@@ -14,7 +14,7 @@ from support.wires import FORMATS, Said
 
 from skillopt_es.adapters.models import simulated
 from skillopt_es.errors import ConfigError
-from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, ModelSettings
+from skillopt_es.ports import ALONE, ChatModel, ChatReply, ChatRequest, Course, ModelSettings
 from skillopt_es.testing.models import MODEL_CHECKS, ModelCase
 
 CASES: Mapping[str, ModelCase] = {
@@ -51,7 +51,7 @@ class Wrong:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.left: list[asyncio.Task[None]] = []
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, course: Course = ALONE) -> ChatReply:
         """Leaves a task behind, belongs to one loop, and makes up numbers."""
         self.loop = self.loop or asyncio.get_running_loop()
         assert self.loop is asyncio.get_running_loop(), "another loop"

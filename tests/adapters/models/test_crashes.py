@@ -11,14 +11,29 @@ from support.chat import question
 
 from skillopt_es.adapters.models.crashes import despite_crashes
 from skillopt_es.adapters.models.retry import ONCE, RetryPolicy
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Try, Wait
+from skillopt_es.ports import Alone, CallFailed, ChatReply, ChatRequest, Course, Try, Wait
 
 POLICY = RetryPolicy(attempts=8, base=0.01, cap=1.0, patience=0.0, seed=1)
 CRASH = Try(kind="crash", status=None, message="oh", waited_ms=0)
 
 
+class Rested(Alone):
+    """A run that lets every call go on, or none, and in which no wait takes time."""
+
+    def __init__(self, *, further: bool = True, rested: bool = True) -> None:
+        self.further, self.rested = further, rested
+
+    async def may_try_again(self, failed: Try) -> bool:
+        """As it was made."""
+        return self.further
+
+    async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """At once."""
+        return self.rested
+
+
 def attempts(
-    crashes: int, policy: RetryPolicy = POLICY, kind: str = "crash", **of_request: object
+    crashes: int, policy: RetryPolicy = POLICY, kind: str = "crash", course: Course | None = None
 ) -> tuple[ChatReply | CallFailed, list[ChatRequest]]:
     """What comes of a call whose first attempts crash, and the attempts that were made."""
     made: list[ChatRequest] = []
@@ -29,12 +44,9 @@ def attempts(
             raise CallFailed(kind, "oh", tries=(evolve(CRASH, kind=kind),))  # type: ignore[arg-type]
         return ChatReply(text="yes", finish="stop")
 
-    async def rested(_: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
-        return True
-
-    request = evolve(question(seed=5), slot="baseline/item/a", **{"rest": rested, **of_request})
+    request = evolve(question(seed=5), slot="baseline/item/a")
     try:
-        return asyncio.run(despite_crashes(request, once, policy)), made
+        return asyncio.run(despite_crashes(request, course or Rested(), once, policy)), made
     except CallFailed as failed:
         return failed, made
 
@@ -60,11 +72,8 @@ def test_a_crash_that_says_nothing_of_its_tries_was_one() -> None:
     async def once(_: ChatRequest) -> ChatReply:
         raise CallFailed("crash", "by hand")
 
-    async def rested(_: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
-        return True
-
     with pytest.raises(CallFailed) as caught:
-        asyncio.run(despite_crashes(question(rest=rested), once, POLICY))
+        asyncio.run(despite_crashes(question(), Rested(), once, POLICY))
     assert [(each.kind, each.message) for each in caught.value.tries] == [("crash", "by hand")] * 3
 
 
@@ -99,10 +108,7 @@ def test_fewer_attempts_are_kept_to() -> None:
 def test_a_budget_or_a_stop_ends_it() -> None:
     """Each is asked before the next try."""
 
-    async def no(*_: object) -> bool:
-        return False
-
-    for asked in ({"further": no}, {"rest": no}):
-        failed, made = attempts(9, **asked)
+    for course in (Rested(further=False), Rested(rested=False)):
+        failed, made = attempts(9, course=course)
         assert isinstance(failed, CallFailed)
         assert (len(made), len(failed.tries)) == (1, 1)

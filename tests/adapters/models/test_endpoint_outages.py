@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 from attrs import evolve
@@ -11,7 +11,7 @@ from support.chat import open_chat, question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
 
-from skillopt_es.ports import CallFailed, ChatReply, Message
+from skillopt_es.ports import Alone, CallFailed, ChatReply, Message, Wait
 
 DOWN = Answer(status=500, error={"message": "down"})
 Change = Callable[[FakeTime, str], Answer]
@@ -105,15 +105,18 @@ def test_a_question_that_fails_while_others_are_answered_is_its_own_affair() -> 
         given = settings(url, attempts=8, backoff_seconds=0.03, backoff_cap_seconds=30.0)
         model = open_chat(given, {}, clock=time.clock, sleep=time.sleep)
 
-        async def rest(_wait: object, sleep: Callable[[], object]) -> bool:
-            await model.complete(question(1))  # another call, while this one waits
-            await sleep()  # type: ignore[misc]
-            return True
+        class Meanwhile(Alone):
+            """A run in which another call is answered while this one waits."""
+
+            async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+                """The other call, and then the wait."""
+                await model.complete(question(1))
+                return await super().rest(wait, sleep)
 
         try:
             await model.complete(question(1))
             with pytest.raises(CallFailed) as lost:
-                await model.complete(evolve(question(2), messages=(Message("user", "poison"),), rest=rest))
+                await model.complete(evolve(question(2), messages=(Message("user", "poison"),)), Meanwhile())
             return lost.value
         finally:
             await model.aclose()
