@@ -226,26 +226,6 @@ class RolloutCompleted(Event):
 
 
 @frozen(kw_only=True)
-class AnswersCompared(Event):
-    """
-    A judge compared a candidate's answer to an item with the current skill's, in both orders: 1 if it prefers it.
-
-    `answer` and `other` are the calls that gave the two, None where an attempt gave none; they are not asked for anew.
-    `calls` are the judge's: there are none where the answers are the same, or one is missing.
-    """
-
-    place: str
-    item: str
-    candidate: str
-    current: str
-    answer: CallRef | None
-    other: CallRef | None
-    outcome: Outcome
-    failure: str = ""
-    calls: tuple[CallRef, ...] = ()
-
-
-@frozen(kw_only=True)
 class SkillScored(Event):
     """
     A whole evaluation was added up.
@@ -683,7 +663,6 @@ CATALOG: tuple[type[Event], ...] = (
     RunSteered,
     EpochPlanned,
     RolloutCompleted,
-    AnswersCompared,
     SkillScored,
     MinibatchesPlanned,
     PatchProposed,

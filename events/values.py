@@ -124,8 +124,6 @@ class Failed:
     message: str
 
 
-EVEN = Measured(0.5, 0.5)
-"""What an answer is worth against one that is as good."""
 UNREADABLE = "unreadable"
 """The kind of failure, and its code, where a judge answered and nobody can read what it said."""
 
@@ -162,9 +160,7 @@ class GateVerdict:
     Items that turned in the first evaluation may be `retested` under both texts; then those are won and lost of which
     every result says so. `known_from` is where the candidate had been measured before. `stale_from` is the
     skill whose score stood in for the current one's, or goes on to stand for the candidate. Without `compared`,
-    nobody counted which items turned. Where a judge compared the answers, the verdict rests on how far it `preferred`
-    the candidate's: 0.5 is neither's. `won` and `lost` are then the items where it did, and the scores are told
-    beside it.
+    nobody counted which items turned. The `rule` is null where no gate decided.
     """
 
     action: Decided
@@ -180,14 +176,13 @@ class GateVerdict:
     lost: tuple[str, ...] = ()
     known_from: str = ""
     stale_from: str = ""
-    rule: GateRule = "strict"
+    rule: GateRule | None = None
     reason: str = ""
     repeats: int = 1
     current_repeats: int = 1
     error: float | None = None
     exact: bool = True
     retested: tuple[str, ...] = ()
-    preferred: float | None = None
 
     @property
     def taken(self) -> bool:

@@ -10,14 +10,13 @@ in the lineage, or its lines and their makers, moves by that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
 from attrs import evolve as replace
 
 from skillopt_es.events.catalog import (
-    AnswersCompared,
     AppendixWritten,
     BestPromoted,
     CandidateBuilt,
@@ -40,14 +39,8 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TrainingStopped,
 )
-from skillopt_es.events.values import Failed, Measured, SkillTree
-from skillopt_es.projections.comparing import (
-    after_comparison,
-    answers_of,
-    compared_again,
-    compares_answers,
-    misjudged,
-)
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import UNREADABLE, Failed, Measured, SkillTree
 from skillopt_es.projections.exposure import SHOWING, after_rollouts, after_showing
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import (
@@ -128,7 +121,7 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
         origin = Origin(kind="step", step=event.step)
         standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
         state = placed(state, **dict.fromkeys(takes(event), standing))
-    return replace(state, counts=counts, built=None, steps_done=event.step, compared={})
+    return replace(state, counts=counts, built=None, steps_done=event.step)
 
 
 def _skipped(state: RunState[S], event: StepSkipped) -> RunState[S]:
@@ -137,7 +130,6 @@ def _skipped(state: RunState[S], event: StepSkipped) -> RunState[S]:
 
 
 def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
-    state = replace(state, compared={})
     assert state.current is not None
     # The text is as it was, and so are its place and its score.
     if event.skill.hash == state.current.skill.hash:
@@ -217,7 +209,7 @@ def _resumed(state: RunState[S], event: RunResumed) -> RunState[S]:
     resumed = replace(state, status="running", paused=None, counts=counts, overrides=overrides)
     match state.paused:
         case RunPaused(reason="unmeasured"):
-            return compared_again(_to_be_tried_again(resumed, _failed))
+            return _to_be_tried_again(resumed, _failed)
         case RunPaused(reason="unanswered"):
             return _to_be_tried_again(resumed, lambda row: _failed(row) or is_silent(row))
         case _:
@@ -253,13 +245,23 @@ def _failed(row: RolloutCompleted) -> bool:
     return isinstance(row.outcome, Failed)
 
 
+def _misjudged(lost: Iterable[RolloutCompleted]) -> Iterator[tuple[str, int]]:
+    """How many questions to the judge were of no use, by attempt: recorded replies stay, so others are asked."""
+    for each in lost:
+        if each.failure == UNREADABLE:
+            for call in each.calls:
+                slot = Place(call.slot)
+                if slot.question is not None:
+                    yield slot.asked_about, slot.question  # in the order in which they were asked
+
+
 def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], bool]) -> RunState[S]:
     """Evaluations that are still open forget these; draws that ended early do, too, should they be completed."""
     here = (row for place, done in state.rollouts.items() if place not in state.scored for row in done.values())
     begun = (row for draw in state.partial.values() for row in draw.rows.values())
     return replace(
         state,
-        misjudged={**state.misjudged, **dict(misjudged(row for row in chain(here, begun) if again(row)))},
+        misjudged={**state.misjudged, **dict(_misjudged(row for row in chain(here, begun) if again(row)))},
         rollouts={
             # A sum that is recorded stays: trying its items again would leave two truths.
             place: done if place in state.scored else _without(done, again)
@@ -352,8 +354,7 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
     items = {item: state.measured[event.carried_from].items[item] for item in event.carried}
     items |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
     in_part = bool(event.carried) and event.carried_from == event.skill and not event.goes_on
-    answers = answers_of(state, event, rows) if compares_answers(state) else {}
-    drawn = Drawn(score=event.score, place=event.place, items=items, answers=answers, in_part=in_part)
+    drawn = Drawn(score=event.score, place=event.place, items=items, in_part=in_part)
     if known is None or event.goes_on:
         known = Measurement(drawn=(drawn,), value=event.value)
     else:
@@ -475,7 +476,6 @@ _HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     RunPaused: _paused,
     RunSteered: _steered,
     SkillScored: _scored,
-    AnswersCompared: after_comparison,
     TrainingStopped: _stopped,
     SealedTestOpened: _opened,
     RunCompleted: _completed,

@@ -14,7 +14,6 @@ from attrs import evolve as replace
 from attrs import field, frozen
 
 from skillopt_es.events.catalog import (
-    AnswersCompared,
     CandidateBuilt,
     CertificateWagered,
     GapFound,
@@ -29,7 +28,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     TrainingStopped,
 )
-from skillopt_es.events.values import CallRef, Json, Measured, Proposal, Score, SkillTree
+from skillopt_es.events.values import Json, Measured, Proposal, Score, SkillTree
 from skillopt_es.projections.exposure import Exposure
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.seal import Looks
@@ -87,14 +86,12 @@ class Drawn:
     One evaluation of a skill on the validation items: its score, and each item's own.
 
     Where it was `in_part`, what was not drawn again counts as it did in the skill's first evaluation.
-    Where a run compares answers, `answers` are the calls that gave them, None for an item that had none.
     """
 
     score: Score
     place: str
     items: Mapping[str, Measured]
     in_part: bool = False
-    answers: Mapping[str, CallRef | None] = field(factory=dict)
 
     def without(self, items: Collection[str]) -> Drawn:
         """The same over the other items."""
@@ -212,9 +209,9 @@ class RunState(Generic[S_co]):
 
     `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
     that ever gave two results under one text, `repeated` how often one was tried again; `misjudged` how many replies
-    of the judge were of no use, by the slot of the attempt that they are about, and `compared` what it said of two
-    skills' answers. `exposure` says what training items have met, `wagers` what was bet on the certificate. `algorithm`
-    is None until the run has started.
+    of the judge were of no use, by the slot of the attempt that they are about.
+    `exposure` says what training items have met, `wagers` what was bet on the certificate. `algorithm` is None until
+    the run has started.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -233,7 +230,6 @@ class RunState(Generic[S_co]):
     flipped: frozenset[str] = frozenset()
     repeated: int = 0
     misjudged: Mapping[str, int] = field(factory=dict)
-    compared: Mapping[Rivals, Mapping[str, AnswersCompared]] = field(factory=dict)
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
     looks: Looks = field(factory=Looks)
@@ -261,9 +257,6 @@ class RunState(Generic[S_co]):
         """The skill of which it is certain enough that it beats the certified one before; first of all, the initial."""
         return self.standings.get("certified")
 
-
-Rivals = tuple[str, str, int]
-"""A candidate and the current skill (by hash) whose answers were compared, and which draw of theirs."""
 
 AnyState = RunState[object]
 """A run of whatever algorithm, as those see it who read its core alone."""

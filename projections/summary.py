@@ -47,7 +47,7 @@ from skillopt_es.events.values import GateVerdict, Score, Setting, SplitIds
 from skillopt_es.projections.by_hand import ByHand, after_hand
 from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
 from skillopt_es.projections.core import moved
-from skillopt_es.projections.deciding import Deciding, deciding_in
+from skillopt_es.projections.deciding import metric_after, metric_in
 from skillopt_es.projections.limits import calls_allowed, still_allowed
 from skillopt_es.projections.lines import (
     EpochLine,
@@ -98,7 +98,7 @@ class Summary:
 
     `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it. `total_steps` were
     planned at its start, and `most_calls` are those that it may make, where there is a limit. `validation` is how many
-    validation items there are, and `deciding` says which score of them a skill's value is.
+    validation items there are, and `metric` says which score of them a skill's value is.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -113,7 +113,7 @@ class Summary:
     total_steps: int = 0
     most_calls: int | None = None
     validation: int = 0
-    deciding: Deciding = field(factory=Deciding)
+    metric: str = ""
     initial: str = ""
     current: Holder = field(factory=Holder)
     best: Holder = field(factory=Holder)
@@ -207,7 +207,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         epochs=epochs,
         validation=len(event.splits.val),
         splits=event.splits,
-        deciding=deciding_in(event),
+        metric=metric_in(event),
         initial=holder.skill,
         current=holder,
         best=holder,
@@ -220,7 +220,7 @@ def _reset(summary: Summary, settings: Iterable[Setting]) -> Summary:
     settings = tuple(settings)
     return evolve(
         summary,
-        deciding=summary.deciding.after(settings),
+        metric=metric_after(summary.metric, settings),
         certifies=still_wants(summary.certifies, settings),
         most_calls=still_allowed(summary.most_calls, settings),
     )

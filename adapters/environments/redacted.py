@@ -19,7 +19,6 @@ from skillopt_es.ports import (
     AsksJudge,
     CallFailed,
     ChatReply,
-    Comparing,
     Elsewhere,
     Environment,
     Episode,
@@ -29,7 +28,6 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
     can_regrade,
-    compares,
     guide_of,
     judge_calls,
     opens_skills,
@@ -99,18 +97,6 @@ class RedactedEnvironment:
         """How many questions to the judge one attempt needs."""
         return judge_calls(self._inner)
 
-    @property
-    def compares(self) -> bool:
-        """Whether a judge can compare two answers to an item."""
-        return compares(self._inner)
-
-    async def compare(self, item: Item, answer: str, other: str, judge: AsksJudge) -> Outcome:
-        """The same comparison, in which the judge is told no secret."""
-        assert isinstance(self._inner, Comparing)
-        with without_secrets(self._clean):
-            outcome = await self._inner.compare(item, answer, other, _CleanJudgeAlone(judge, self._clean))
-        return _clean_outcome(outcome, self._clean)
-
     def seen_by_code(self, answers: Answers) -> str:
         """Why code behind its walls could read some of these."""
         return self._clean.remark(seen_by_code(self._inner, answers))
@@ -170,17 +156,6 @@ class _CleanJudge(_CleanAsk):
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         assert isinstance(self.ask, AsksJudge)
         return await self.ask.judge(_told(messages, self.clean), max_tokens=max_tokens, schema=schema)
-
-
-@frozen
-class _CleanJudgeAlone:
-    """The judge of two answers, where no target is asked."""
-
-    inner: AsksJudge
-    clean: Redactor
-
-    async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
-        return await self.inner.judge(_told(messages, self.clean), max_tokens=max_tokens, schema=schema)
 
 
 def _told(messages: Sequence[Message], clean: Redactor) -> list[Message]:

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from attrs import Attribute, asdict, define, field
+from attrs import define, field
 from attrs import evolve as changed
 
 from skillopt_es.engine.algorithms import Algorithm, algorithm_of, evolve
@@ -33,9 +33,8 @@ from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.loop import Ports, derive
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.steering import values_without
-from skillopt_es.engine.work import Comparisons, Rivals, Rollouts, Unit
+from skillopt_es.engine.work import Rollouts, Unit
 from skillopt_es.events.catalog import (
-    AnswersCompared,
     Event,
     EvidenceRetracted,
     Recorded,
@@ -117,7 +116,7 @@ class _Walk:
     evidence: _Noticing
     redacted: frozenset[int]
     state: AnyState = field(factory=RunState[object])
-    coming: deque[Unit | Rivals | Event] = field(factory=deque)
+    coming: deque[Unit | Event] = field(factory=deque)
     held_out: HeldOut = field(factory=HeldOut)
     texts: dict[str, SkillTree] = field(factory=dict)
     events: int = 0
@@ -225,7 +224,7 @@ class _Walk:
         self.run = run
         return self._compared(recorded, {"seq": recorded.seq - 1, "values": values})
 
-    def _follows(self, recorded: Recorded, due: Unit | Rivals | Event | None) -> Mismatch | None:
+    def _follows(self, recorded: Recorded, due: Unit | Event | None) -> Mismatch | None:
         """The event against what had to come."""
         event = recorded.event
         match due:
@@ -237,8 +236,6 @@ class _Walk:
                 return self._compared(recorded, wanted)
             case Unit() as unit:
                 return mismatch(recorded, f"is recorded where {unit.item} should have been tried at {unit.place}")
-            case Rivals() as pair:
-                return self._rivals(recorded, pair)
             case derived if type(event) is type(derived) and self.algorithm.unreached(event):
                 # That the optimizer was not there is evidence; asked again later, the same slot has an answer too.
                 answered = self.algorithm.answers[type(event)]
@@ -246,13 +243,6 @@ class _Walk:
                 return self._compared(recorded, {**answered.nothing, **same})
             case derived:
                 return self._derived(recorded, derived)
-
-    def _rivals(self, recorded: Recorded, pair: Rivals) -> Mismatch | None:
-        """What a judge says is evidence; of which answers it is, is not."""
-        if isinstance(recorded.event, AnswersCompared):
-            return self._compared(recorded, asdict(pair, recurse=False, filter=_said_of_rivals))
-        what = f"is recorded where the answers to {pair.item} should have been compared at {pair.place}"
-        return mismatch(recorded, what)
 
     def _from_outside(self, recorded: Recorded) -> Mismatch | None:
         """What only the outside world can say, folded; of an order, what it leaves follows from it."""
@@ -288,14 +278,12 @@ class _Walk:
         outside = ("interrupt", "error", "handoff", "budget", "asked")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
-    async def _next(self) -> Unit | Rivals | Event | None:
+    async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""
         if not self.coming:
             task = self.algorithm.next_work(self.state, self.run)
             if isinstance(task, Rollouts):
                 self.coming.extend(task.units)
-            elif isinstance(task, Comparisons):
-                self.coming.extend(task.pairs)
             elif task is not None:
                 async for emission in derive(self.algorithm, task, self.state, self.run, self.ports):
                     self.coming.extend(emission.events)
@@ -322,8 +310,3 @@ class _Walk:
         self.state = evolve(self.state, event)
         self.retracting = (event.text,) if isinstance(event, RunSteered) and event.order == "retract" else ()
         self.events += 1
-
-
-def _said_of_rivals(attribute: Attribute[object], value: object) -> bool:
-    """All but what numbers the judge's slots, which its calls say."""
-    return attribute.name != "judged"

@@ -235,7 +235,7 @@ def _candidates(steps: Iterable[Chain], scored: _Scored) -> Iterable[Accepted]:
 
 def _at_gate(gate: GateVerdict, chain: Chain, scored: _Scored) -> Paired:
     """The items that turned, in as many draws of both texts; without these, as the verdict has them."""
-    if chain.built is not None and gate.preferred is None:  # where answers were compared, grades turned no item
+    if chain.built is not None:
         before = scored.deciding(gate.stale_from or chain.built.event.parent)
         pair = scored.compared(before, scored.deciding(chain.built.event.candidate.hash)[: gate.repeats])
         if pair is not None:

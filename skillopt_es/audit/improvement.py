@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.core import evolve
-from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.deciding import metric_in
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.usage import RunUsage, UsageSums
 
@@ -82,7 +82,7 @@ def improvement_of(events: Iterable[Event], usage: RunUsage) -> Improvement:
         first=None if first is None else first.value,
         best=None if state.best is None else state.best.value,
         edits=sum(each.edits for each in walk.curve),
-        metric="" if state.started is None else deciding_in(state.started, state.overrides).metric,
+        metric="" if state.started is None else metric_in(state.started, state.overrides),
         lines=0 if state.best is None or state.started is None else new_lines(state.started.skill, state.best.skill),
     )
 

@@ -42,7 +42,6 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import GateVerdict, Outcome, SkillTree
 from skillopt_es.gate.comparing import MoreDraws
 from skillopt_es.gate.forks import gate_values
-from skillopt_es.gate.preferences import undrawn
 from skillopt_es.gate.verdicts import (
     candidate_contest,
     candidate_gated,
@@ -315,8 +314,6 @@ class _Walk:
         found = judged(self.other, run, contest)
         if not isinstance(found, MoreDraws):
             return ""
-        if not undrawn(self.other, run, contest, max(found.candidate, found.current)):
-            return "the answers of the two skills were never compared"
         if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
             return "the candidate was never measured on all items"
         sides = (("candidate", found.candidate), ("current skill", found.current))

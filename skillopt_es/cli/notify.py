@@ -17,7 +17,7 @@ from skillopt_es.events.values import Json
 from skillopt_es.ports import Notifier
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import metric_words
-from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.deciding import metric_in
 
 if TYPE_CHECKING:
     from skillopt_es.projections.state import AnyState
@@ -88,7 +88,7 @@ def note_ending(ending: Ending, state: AnyState) -> None:
     if state.paused is not None:
         ending.reason, ending.message = state.paused.reason, state.paused.message
     elif state.best is not None:
-        metric = "score" if state.started is None else metric_words(deciding_in(state.started, state.overrides))
+        metric = "score" if state.started is None else metric_words(metric_in(state.started, state.overrides))
         ending.message = f"best {metric} {shown_value(state.best.value)} on validation"
     ending.more = {"best": None if state.best is None else state.best.value, "steps": state.steps_done}
 

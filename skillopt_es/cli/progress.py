@@ -17,7 +17,7 @@ from rich.text import Text
 
 from skillopt_es.cli.terminal import Part, Toned, has_colour, is_dumb, line_of, raw, shown_by, tell
 from skillopt_es.engine.algorithms import algorithm_at
-from skillopt_es.engine.work import Comparisons, Questions, Rollouts, Work
+from skillopt_es.engine.work import Questions, Rollouts, Work
 from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.logs import bound
@@ -61,7 +61,7 @@ class Progress:
         self._begin(state)
         tally = self._tally
         tally.planned(work, state)
-        if not isinstance(work, Rollouts | Comparisons | Questions):
+        if not isinstance(work, Rollouts | Questions):
             return
         self._show()
         if self._live is None:

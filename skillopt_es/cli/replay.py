@@ -24,7 +24,7 @@ from skillopt_es.events.values import Json
 from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import part_words
-from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.deciding import metric_in
 from skillopt_es.projections.lines import part_of
 from skillopt_es.projections.state import AnyState, Standing
 from skillopt_es.runs.lookup import Moment
@@ -211,7 +211,7 @@ def _print_evaluation(folder: Path, state: AnyState, seq: int, head: int, report
 def _standing(state: AnyState, standing: Standing | None) -> str:
     if standing is None or state.started is None:
         return "-"
-    metric = deciding_in(state.started, state.overrides).metric
+    metric = metric_in(state.started, state.overrides)
     over = part_words(part_of(standing.score, len(state.started.splits.val)))
     said = "" if standing.value is None else f"{f' {metric}' if metric else ''}{over}"
     return f"{shown_value(standing.value)}{said}  {standing.skill.hash[:12]}  {standing.origin}"

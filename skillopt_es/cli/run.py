@@ -298,10 +298,6 @@ def _candidates(config: RunConfig) -> str:
         return "Every candidate is taken (evaluation.use_gate is false)"
     may_tie = evaluation.gate_rule in TAKES_TIES
     first = algorithm_named(config.train.algorithm).words.before_the_gate
-    if evaluation.compare_answers:
-        by = f"what a judge prefers (compare_answers) and the {evaluation.gate_rule} rule (gate_rule)"
-        how = "must not lose" if may_tie else "have to win"
-        return f"{first}A candidate's answers {how} against the current skill's on validation tasks by {by}"
     metric = evaluation.gate_metric
     share = f", {evaluation.gate_mixed_weight:g} of it soft" if metric == "mixed" else ""
     how = "must not lose" if may_tie else "has to win"

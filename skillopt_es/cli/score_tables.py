@@ -18,7 +18,6 @@ from skillopt_es.presenting.documents import plain_score
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import metric_words, part_words
 from skillopt_es.projections.certificate import Certificate
-from skillopt_es.projections.deciding import Deciding
 from skillopt_es.projections.intervals import Judged
 from skillopt_es.projections.lines import stated_value
 from skillopt_es.projections.summary import Summary
@@ -93,13 +92,13 @@ def validation_words(summary: Summary) -> str:
     if baseline is None and summary.best.value is None:
         return "not measured yet"
     first = shown_value(baseline.value if baseline else None)
-    told = chosen_words(summary.deciding, chosen=summary.was_chosen(summary.best.skill), tested=bool(summary.tests))
+    told = chosen_words(chosen=summary.was_chosen(summary.best.skill), tested=bool(summary.tests))
     current = shown_value(summary.current.value)
     if summary.current.skill != summary.best.skill:
         current += held_words(summary, summary.current.skill)
     over = part_words(summary.over(summary.initial))
     scores = f"initial {first}{over}, current {current}, best {_best_words(summary)}"
-    return f"{metric_words(summary.deciding)}: {scores}{noted(told)}"
+    return f"{metric_words(summary.metric)}: {scores}{noted(told)}"
 
 
 def held_words(summary: Summary, skill: str) -> str:
@@ -124,12 +123,10 @@ def all_words(items: int) -> str:
     return f" over all {items} items"
 
 
-def chosen_words(deciding: Deciding, *, chosen: bool, tested: bool) -> str:
+def chosen_words(*, chosen: bool, tested: bool) -> str:
     """What a score on validation does not say, where it is the one that its text was chosen by."""
     if not chosen:
         return ""
-    if deciding.by_judge:
-        return "chosen by a judge, not by this score"
     return "chosen by this score; the test tells more" if tested else "chosen by this score, which flatters it"
 
 

@@ -126,7 +126,7 @@ def print_runs(found: Sequence[Overview | Unreadable]) -> None:
         "cost",
         "last written (UTC)",
     )
-    metrics = sorted({each.summary.deciding.metric for each in shown if not each.summary.is_evaluation} - {""})
+    metrics = sorted({each.summary.metric for each in shown if not each.summary.is_evaluation} - {""})
     if len(metrics) < 2:
         headers, *rows = _without("metric", headers, rows)
     if not any(each.currency for each in shown):
@@ -166,7 +166,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
         "-" if summary.is_evaluation else progress_cell(summary),
         shown_value(summary.current.value),
         shown_value(summary.best.value),
-        summary.deciding.metric or "-",
+        summary.metric or "-",
         items_words(over, chosen=summary.was_chosen(summary.best.skill)),
         shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
         "-" if summary.imported is not None else f"{each.calls:,}",
@@ -191,7 +191,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "epochs": summary.epochs,
         "step": summary.step,
         "steps": planned_steps(summary),
-        "gate_metric": summary.deciding.metric or None,
+        "gate_metric": summary.metric or None,
         "current": _held(summary, summary.current),
         "best": _held(summary, summary.best),
         "events": each.events,
@@ -284,7 +284,7 @@ def _print_steps(summary: Summary) -> None:
     say()
     print_table(headers, rows, right=[each for each in range(len(headers)) if each != verdict], verdicts=(verdict,))
     say(Toned(_EDITS, "faint"))
-    print_hanging(f"current, candidate, best: {metric_words(summary.deciding)} on validation", hang=2, tone="faint")
+    print_hanging(f"current, candidate, best: {metric_words(summary.metric)} on validation", hang=2, tone="faint")
     print_hanging(_TRAIN, hang=2, tone="faint")
 
 

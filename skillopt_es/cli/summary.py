@@ -31,7 +31,7 @@ from skillopt_es.presenting.numbers import shown_usage, shown_value
 from skillopt_es.presenting.words import by_hand_words, metric_words, part_words
 from skillopt_es.projections.by_hand import BY_HAND_TYPES, ByHand, by_hand
 from skillopt_es.projections.certificate import certificate_of
-from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.deciding import metric_in
 from skillopt_es.projections.intervals import Judged
 from skillopt_es.projections.lines import Part, part_of
 from skillopt_es.projections.state import AnyState
@@ -155,7 +155,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference:
         "attempts": state.counts.rollouts,
         "unmeasured": state.counts.unmeasured,
         "stopped": None if state.stopped is None else state.stopped.reason,
-        "gate_metric": deciding_in(state.started, state.overrides).metric or None,
+        "gate_metric": metric_in(state.started, state.overrides) or None,
         "baseline": None if baseline is None else plain_part_score(baseline, _over(state, baseline)),
         "best": {
             "file": str(best),
@@ -226,10 +226,10 @@ def _validation(state: AnyState) -> str:
     unlike = fewer != over
     if unlike:
         before, after = before or all_words(items), after or all_words(items)
-    deciding = deciding_in(state.started, state.overrides)
+    metric = metric_in(state.started, state.overrides)
     values = f"{shown_value(first.value if first else None)}{before} -> {shown_value(state.best.value)}{after}"
-    told = chosen_words(deciding, chosen=chosen, tested=bool(state.tests))
-    return f"{metric_words(deciding)}: {values}{noted('not the same items' if unlike else '', told)}"
+    told = chosen_words(chosen=chosen, tested=bool(state.tests))
+    return f"{metric_words(metric)}: {values}{noted('not the same items' if unlike else '', told)}"
 
 
 def _untested(state: AnyState) -> bool:

@@ -72,9 +72,6 @@ def _mistakes_together(config: RunConfig, reader: _Reader, asks: Sequence[Role])
         threshold = optimizer.skill_aware_consolidate_threshold
         yield reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
     evaluation = config.evaluation
-    if config.follows("stale_scores") and evaluation.compare_answers:
-        allowed = "false where skillopt.follow names stale_scores: a skill that was not tried has no answers to compare"
-        yield reader.error("evaluation.compare_answers", True, allowed)
     if config.follows("stale_scores") and evaluation.gate_rule not in DRAWS_ONCE:
         allowed = "strict where skillopt.follow names stale_scores: a skill that was not measured has no repeats"
         yield reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)

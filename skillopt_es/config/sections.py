@@ -248,7 +248,6 @@ class EvaluationConfig:
     gate_standard_errors: float = field(metadata=_limits(low=0, high=10))
     gate_noise: GateNoise
     judge_noise: float = field(metadata=_limits(low=0, high=1))
-    compare_answers: bool
     no_regression: int | None = field(metadata=_limits(low=0))
     min_items: int = field(metadata=_limits(low=0))
     max_size: int = field(metadata=_limits(low=0))

@@ -17,7 +17,7 @@ from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.attempts import Attempt, RolloutPorts, jobs_at_once
 from skillopt_es.engine.calls import Answer, LiveCalls
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.work import AddUp, Comparisons, Decide, Unit, Work
+from skillopt_es.engine.work import AddUp, Decide, Unit, Work
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
 from skillopt_es.projections.state import AnyState
@@ -56,7 +56,7 @@ class Ahead:
             self._calls.begin_ahead()
             self._open.append(asyncio.create_task(self._try(units)))
         # These do not ask the target, so they end nothing.
-        elif not units and not isinstance(work, AddUp | Decide | Comparisons):
+        elif not units and not isinstance(work, AddUp | Decide):
             self._calls.no_more_ahead()
 
     async def settled(self) -> None:

@@ -17,7 +17,6 @@ from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.sections import Crashed
 from skillopt_es.engine.call_records import Exchange
 from skillopt_es.engine.calls import Answer, Calls
-from skillopt_es.engine.judges import judge_request
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import packed
 from skillopt_es.engine.work import Emission, Rollouts, Unit
@@ -297,13 +296,16 @@ class _Target:
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         """What the judge says of the answer; its calls belong to this unit."""
         self.judged += 1
-        request = judge_request(
-            self.run,
-            self.slot.judged(self.judged),
-            self.unit.item,
-            messages,
+        role = self.run.config.judge_model
+        request = ChatRequest(
+            slot=self.slot.judged(self.judged),
+            stage="judge",
+            messages=tuple(messages),
             max_tokens=max_tokens,
+            temperature=role.temperature,
+            effort=role.reasoning_effort,
             schema=schema,
+            item=self.unit.item,
         )
         answer = await self._kept("judge", request)
         return ChatReply(text=answer.text, finish=answer.finish)

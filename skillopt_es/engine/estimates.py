@@ -7,9 +7,6 @@ candidate for the gate; one that makes other calls has a plan of its own.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-
 from attrs import frozen
 
 from skillopt_es.engine.run_data import RunData
@@ -39,31 +36,16 @@ class Part:
 
 
 def with_judge(parts: tuple[Part, ...], run: RunData) -> tuple[Part, ...]:
-    """The same plan with the questions to a judge about every answer, or every two, where the config names one."""
+    """The same plan with the questions to a judge about every answer, where the config names one."""
     if not run.config.judge_model.model:
         return parts
-    # Known without the environment, as `most_turns` is: whoever compares two answers asks in both orders.
-    options, comparing = run.config.env.options, run.config.evaluation.compare_answers
-    each = 2 if options.get("compare_with") else 1
-    if comparing and "judge" not in json.dumps(options.get("grader")):
-        each = 0
+    # Known without the environment, as `most_turns` is: two answers are compared in both orders.
+    each = 2 if run.config.env.options.get("compare_with") else 1
     rollouts = [part for part in parts if part.role == "target"]
     units, low, high = (sum(getattr(part, name) for part in rollouts) for name in ("units", "low", "high"))
     at_once = max((part.at_once for part in rollouts), default=1)
-    pairs = _most_compared(rollouts, run) if comparing else 0
-    judged = Part(
-        kind="judge", role="judge", units=units, low=each * low, high=each * high + 2 * pairs, at_once=at_once
-    )
+    judged = Part(kind="judge", role="judge", units=units, low=each * low, high=each * high, at_once=at_once)
     return (*parts, judged)
-
-
-_AT_GATES = ("gate", "slow_gate", "final")
-
-
-def _most_compared(rollouts: Sequence[Part], run: RunData) -> int:
-    """A pair has an answer that was drawn for it, but at the end, where two known texts may meet."""
-    drawn = sum(part.high for part in rollouts if part.kind in _AT_GATES)
-    return drawn + len(run.selection_items)
 
 
 def most_turns(run: RunData) -> int:

@@ -24,11 +24,10 @@ from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.evaluations import score
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.judges import ComparingPorts, run_comparisons
 from skillopt_es.engine.observers import Observer
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
-from skillopt_es.engine.work import AddUp, Comparisons, Decide, Derived, Emission, Questions, Rollouts, Work
+from skillopt_es.engine.work import AddUp, Decide, Derived, Emission, Questions, Rollouts, Work
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.places import Place
@@ -228,28 +227,19 @@ class Ports:
 
 @frozen(kw_only=True)
 class LivePorts(Ports):
-    """What measuring needs besides; `comparing` is there where the environment's answers can be compared."""
+    """What measuring needs besides."""
 
     rollouts: RolloutPorts
-    comparing: ComparingPorts | None = None
 
 
 async def perform(
     algorithm: Algorithm[Any], work: Work, state: AnyState, run: RunData, ports: LivePorts
 ) -> AsyncGenerator[Emission, None]:
     """The events of a unit of work; what it needs was all in the state when it began."""
-    match work:
-        case Rollouts():
-            found = run_rollouts(work, run, ports.rollouts)
-        case Comparisons() if ports.comparing is not None:
-            found = run_comparisons(work, run, ports.comparing)
-        case Comparisons():
-            raise ConfigError(
-                "the environment has no answers that a judge could compare",
-                hint="set evaluation.compare_answers: false",
-            )
-        case _:
-            found = derive(algorithm, work, state, run, ports)
+    if isinstance(work, Rollouts):
+        found = run_rollouts(work, run, ports.rollouts)
+    else:
+        found = derive(algorithm, work, state, run, ports)
     async with aclosing(found) as emissions:
         async for emission in emissions:
             yield emission

@@ -8,7 +8,7 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Purpose, SkillTree, Split
+from skillopt_es.events.values import Purpose, SkillTree, Split
 from skillopt_es.projections.state import Standing
 
 
@@ -61,26 +61,6 @@ class Rollouts:
     units: tuple[Unit, ...]
 
 
-@frozen(kw_only=True)
-class Rivals:
-    """Two skills' answers to one item, to be compared by a judge; None where an attempt gave none."""
-
-    place: Place = field(converter=Place)
-    item: str
-    candidate: str
-    current: str
-    answer: CallRef | None
-    other: CallRef | None
-    judged: int = 0
-
-
-@frozen
-class Comparisons:
-    """Answers that may all be compared at once; what the judge says is recorded in this order."""
-
-    pairs: tuple[Rivals, ...]
-
-
 @frozen
 class Questions:
     """Questions to the optimizer that do not depend on each other: jobs whose types the algorithm knows."""
@@ -105,7 +85,7 @@ class Decide:
 
 Derived = Questions | AddUp | Decide
 """Work whose events follow from the log and its journal, so that it can be done again at any time."""
-Work = Rollouts | Comparisons | Derived
+Work = Rollouts | Derived
 
 
 @frozen

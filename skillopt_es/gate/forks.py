@@ -78,8 +78,6 @@ def _against_what_was_measured(old: RunConfig, new: RunConfig) -> str:
     if _limits_otherwise(old, new):
         most = old.env.max_completion_tokens
         return f"env.max_completion_tokens is {most}, and the skills measured so far were measured with it"
-    if old.evaluation.compare_answers != new.evaluation.compare_answers:
-        return "evaluation.compare_answers: the skills measured so far were judged the other way"
     if old.evaluation.sel_env_num != new.evaluation.sel_env_num:
         return "evaluation.sel_env_num: the skills measured so far were measured on other validation items"
     return ""

@@ -43,10 +43,9 @@ from skillopt_es.events.values import (
     exceeds,
 )
 from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_work
-from skillopt_es.gate.comparing import ROUNDING, Comparison, Known, MoreDraws, Ruling, Side, compare
+from skillopt_es.gate.comparing import ROUNDING, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
-from skillopt_es.gate.preferences import comparing_work, pause_for_judge, preferences, undrawn
 from skillopt_es.gate.rules import RULES, Rule
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing, never_varies
@@ -89,25 +88,17 @@ def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraw
 
 def known_of(state: AnyState, run: RunData) -> Known:
     """What the run knows of its items so far, whatever the text, and what its verdicts may still take."""
-    comparing = (
-        run.config.evaluation.compare_answers
-    )  # where grades that never vary say nothing of what a judge prefers
-    flipped = frozenset(run.selection_items) if comparing else state.flipped
-    known = Known(families=families_of(state.types), flipped=flipped)
+    known = Known(families=families_of(state.types), flipped=state.flipped)
     if run.config.evaluation.gate_rule not in RETESTS:
         return known
     told = algorithm_at(state).at_gate(state, run)
     never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
-    return evolve(
-        known,
-        steady=never and not comparing,
-        spare=told.spare,
-    )
+    return evolve(known, steady=never, spare=told.spare)
 
 
 def leads(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
-    return _is_above(run, _graded(state, run, contest))
+    return _is_above(run, _sides(state, run, contest))
 
 
 def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
@@ -118,13 +109,7 @@ def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
 
 
 def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
-    """What the rule weighs: what a judge prefers where it compares answers, else the grades."""
-    if run.config.evaluation.compare_answers:
-        return preferences(state, run, contest)
-    return _graded(state, run, contest)
-
-
-def _graded(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
+    """What the rule weighs: the current skill's evaluations, and the candidate's."""
     current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
     candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
     return current, candidate
@@ -150,8 +135,6 @@ def draw_work(state: AnyState, run: RunData, contest: Contest) -> Work | None:
     found = judged(state, run, contest)
     if isinstance(found, Ruling):
         return None
-    if run.config.evaluation.compare_answers:
-        return _comparing_work(state, run, contest, found)
     current = [selection(run, contest.current_place, contest.current, repeat=found.current)] if found.current else []
     candidate = (
         [selection(run, contest.candidate_place, contest.candidate, repeat=found.candidate)] if found.candidate else []
@@ -163,15 +146,6 @@ def draw_work(state: AnyState, run: RunData, contest: Contest) -> Work | None:
         return measure(state, [*candidate, *current])
     # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
     return measure(state, current) or _wave(state, run, contest, candidate[0])
-
-
-def _comparing_work(state: AnyState, run: RunData, contest: Contest, wanted: MoreDraws) -> Work:
-    """The draws that are missing, and then what a judge says of their answers."""
-    draw = max(wanted.candidate, wanted.current)
-    missing = [selection(run, place, skill, repeat=draw) for place, skill in undrawn(state, run, contest, draw)]
-    if wanted.items:
-        missing = [_in_part(state, each, wanted.items) for each in missing]
-    return measure(state, missing) or comparing_work(state, run, contest, draw)
 
 
 def _in_part(state: AnyState, evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:
@@ -236,11 +210,8 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
     seen, rule = ruling.comparison, run.config.evaluation.gate_rule
     scores = (seen.candidate, seen.current)
-    once, told = rule in DRAWS_ONCE, seen
-    if run.config.evaluation.compare_answers:
-        told = _told_beside(state, run, contest)
-        scores = (told.candidate, told.current)
-    elif once and candidate is not None:
+    once = rule in DRAWS_ONCE
+    if once and candidate is not None:
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     accepted = ruling.verdict == "accept"
@@ -253,13 +224,12 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         action="accept_new_best" if new_best and rises else ruling.verdict,
         new_best=new_best,
         candidate_score=scores[0],
-        candidate_value=told.candidate_value,
+        candidate_value=seen.candidate_value,
         current_score=scores[1],
-        current_value=told.current_value,
+        current_value=seen.current_value,
         compared=len(seen.items),
         won=seen.won,
         lost=seen.lost,
-        preferred=seen.candidate.soft if run.config.evaluation.compare_answers else None,
         rule=rule,
         reason="" if once and ruling.reason in ("better", "not_better") else ruling.reason,
         repeats=seen.candidate_draws,
@@ -268,12 +238,6 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         exact=ruling.exact,
         retested=ruling.again,
     )
-
-
-def _told_beside(state: AnyState, run: RunData, contest: Contest) -> Comparison:
-    """The grades of all draws of both, where the verdict goes by what a judge prefers."""
-    current, candidate = _graded(state, run, contest)
-    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth)
 
 
 def _against_what_is_known(
@@ -304,6 +268,7 @@ def _against_what_is_known(
         compared=compared,
         won=won,
         lost=lost,
+        rule="strict" if use_gate else None,
     )
 
 
@@ -516,10 +481,6 @@ def _open_test(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     return SealedTestOpened(look=state.looks.count + 1, by="final")
 
 
-def _pause_for_judge(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
-    return pause_for_judge(state, run)
-
-
 def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     assert state.current is not None
     assert state.best is not None
@@ -539,6 +500,5 @@ FINAL_DECISIONS: Mapping[str, Decision[object]] = {
     "promote_best": _promote_best,
     "open_test": _open_test,
     "complete_run": _complete_run,
-    "pause_for_judge": _pause_for_judge,
 }
 """The decisions that `final_work` asks for, and the gate wherever it is asked."""

@@ -139,6 +139,7 @@ def _apply(build: Builder, end: Epoch, slow: SlowResult, candidate: SkillTree) -
         candidate_value=known.value if known else None,
         current_value=None if forced else _standing_value(build),
         best_value=None if forced else build.best.value,
+        rule=None if forced else "strict",
         known_from=known.place if known and known.place != place.gate else "",
     )
     build.add(

@@ -268,6 +268,7 @@ def _verdict(build: Builder, step: OriginalStep, record: StepRecord, place: Plac
         won=won,
         lost=lost,
         known_from="" if known is None else known.place,
+        rule=None if action == "force_accept" else "strict",
     )
     build.add(CandidateGated(step=step.number, candidate=candidate.hash if candidate else "", verdict=verdict))
 

@@ -120,20 +120,6 @@ class AsksJudge(Protocol):
 
 
 @runtime_checkable
-class Comparing(Protocol):
-    """An environment that can have a judge compare two answers to an item."""
-
-    @property
-    def compares(self) -> bool:
-        """Whether it can."""
-        ...
-
-    async def compare(self, item: Item, answer: str, other: str, judge: AsksJudge) -> Outcome:
-        """1 where the judge prefers the answer, in both orders, 0 where it prefers the other one, 0.5 where neither."""
-        ...
-
-
-@runtime_checkable
 class Environment(Protocol):
     """A benchmark: items, how a skill is put before the target, and how an answer is graded."""
 
@@ -216,11 +202,6 @@ class Judging(Protocol):
     def judge_calls(self) -> int:
         """How many questions to it one attempt needs as a rule; known once the items are loaded."""
         ...
-
-
-def compares(environment: Environment) -> bool:
-    """Whether a judge can compare two answers to an item."""
-    return isinstance(environment, Comparing) and environment.compares
 
 
 def judge_calls(environment: Environment) -> int:

@@ -8,7 +8,6 @@ from typing import get_args
 
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
-    AnswersCompared,
     AppendixConsolidated,
     AppendixExtended,
     AppendixWritten,
@@ -52,7 +51,6 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import BASELINE, FINAL_VAL
 from skillopt_es.events.values import (
     DRAWS_ONCE,
-    EVEN,
     Failed,
     GateVerdict,
     Measured,
@@ -134,15 +132,6 @@ def _planned(event: EpochPlanned) -> str:
 def _rollout(event: RolloutCompleted) -> str:
     failure = f" ({event.failure})" if event.failure and isinstance(event.outcome, Measured) else ""
     return f"{event.place}: {event.item} {_outcome(event.outcome)}{failure}"
-
-
-def _judged(event: AnswersCompared) -> str:
-    skills = f"{event.candidate[:8]} against {event.current[:8]}"
-    if not isinstance(event.outcome, Measured):
-        return f"{event.place}: {event.item} {_outcome(event.outcome)}, {skills}"
-    share = event.outcome.soft
-    word = "better" if share > EVEN.soft else "worse" if share < EVEN.soft else "even"
-    return f"{event.place}: {event.item} {word} {share:.2f}, {skills}"
 
 
 def _outcome(outcome: Outcome) -> str:
@@ -269,7 +258,7 @@ def _gated(event: CandidateGated) -> str:
     most = "" if verdict.exact else "at most "
     values = f"{shown_value(verdict.current_value)} -> {most}{shown_value(verdict.candidate_value)}"
     turned = ", not compared" if verdict.alone else _turned(verdict)
-    turned += preferred_words(verdict) + _weighed(verdict)
+    turned += _weighed(verdict)
     turned += f", against the score of skill {verdict.stale_from[:8]}" if verdict.stale_from else ""
     return f"step {event.step}: {verdict.action.replace('_', ' ')}, {values} {verdict.metric}{turned}{_against(event)}"
 
@@ -285,15 +274,10 @@ def _turned(verdict: GateVerdict) -> str:
     return f", won {len(verdict.won)}, lost {len(verdict.lost)} of {verdict.compared}"
 
 
-def preferred_words(verdict: GateVerdict) -> str:
-    """How far a judge preferred the candidate's answers, where it compared them."""
-    return "" if verdict.preferred is None else f", its answers preferred {shown_value(verdict.preferred)}"
-
-
 def _weighed(verdict: GateVerdict) -> str:
     """By which rule, after how many draws and why, where that is more than one draw against one."""
     reason = REASONS.get(verdict.reason, verdict.reason.replace("_", " "))
-    if verdict.rule in DRAWS_ONCE:
+    if verdict.rule is None or verdict.rule in DRAWS_ONCE:
         return f", {reason}" if reason else ""
     error = "" if verdict.error is None else f"; noise {verdict.error:.4f}"
     drawn = f"candidate drawn {_times(verdict.repeats)}, current {_times(verdict.current_repeats)}"
@@ -330,7 +314,7 @@ def _slow_applied(event: SlowUpdateApplied) -> str:
     most = "" if verdict.exact else "at most "
     value = "" if verdict.candidate_value is None else f" ({most}{shown_value(verdict.candidate_value)})"
     stale = f", with the score of skill {verdict.stale_from[:8]}" if verdict.stale_from else ""
-    more = f"{stale}{_turned(verdict)}{preferred_words(verdict)}{_weighed(verdict)}"
+    more = f"{stale}{_turned(verdict)}{_weighed(verdict)}"
     return f"epoch {event.epoch}: {verdict_words(verdict.action)}{value}, skill {skill}{more}"
 
 
@@ -417,7 +401,6 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunSteered: _steered,
     EpochPlanned: _planned,
     RolloutCompleted: _rollout,
-    AnswersCompared: _judged,
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
     PatchProposed: _patch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.numbers import shown_value
-from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.deciding import metric_in
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.now import Now
 
@@ -35,7 +35,7 @@ def _standings(state: AnyState) -> str:
     """What the current and the best skill reach by the metric that decides."""
     if state.started is None or state.current is None or state.best is None:
         return ""
-    metric = deciding_in(state.started, state.overrides).metric
+    metric = metric_in(state.started, state.overrides)
     values = f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}"
     return f"{metric}: {values}" if metric else values
 

@@ -15,7 +15,6 @@ from skillopt_es.skill.folders import ids_of
 
 if TYPE_CHECKING:
     from skillopt_es.projections.by_hand import ByHand, HandCounts
-    from skillopt_es.projections.deciding import Deciding
     from skillopt_es.projections.fates import Fate
     from skillopt_es.projections.lines import Part
     from skillopt_es.projections.summary import Summary
@@ -52,9 +51,9 @@ def items_words(part: Part | None, *, chosen: bool = False) -> str:
     return "" if part is None else f"{part.measured} of {part.of} items{', chosen on these' if chosen else ''}"
 
 
-def metric_words(deciding: Deciding) -> str:
+def metric_words(metric: str) -> str:
     """What a validation score is: a hard, soft or mixed score."""
-    return f"{deciding.metric} score" if deciding.metric else "score"
+    return f"{metric} score" if metric else "score"
 
 
 def looks_words(looks: Looks) -> str:

@@ -71,7 +71,7 @@ def curve_section(facts: Facts) -> Html | None:
             class_="curve",
         ),
         note(
-            f"Values: {metric_words(facts.summary.deciding)} on validation items. The shaded band is the 95 % interval "
+            f"Values: {metric_words(facts.summary.metric)} on validation items. The shaded band is the 95 % interval "
             "of the first skill's score. Texts that came after it were chosen on these items, so they have none here. "
             "Marks lead to the step they belong to."
         ),

@@ -10,7 +10,7 @@ from skillopt_es.counting import counted
 from skillopt_es.events.values import Edit, GateVerdict, Proposal, SkillTree
 from skillopt_es.presenting.certificates import wager_words
 from skillopt_es.presenting.event_lines import said_of
-from skillopt_es.presenting.numbers import chance, shown_seconds, shown_usage, shown_value
+from skillopt_es.presenting.numbers import chance, shown_seconds, shown_usage
 from skillopt_es.presenting.palette import step_verdict
 from skillopt_es.presenting.words import names, proposal_words, short
 from skillopt_es.projections.chains import Chain, EpochEnd
@@ -113,8 +113,7 @@ def _gate(gate: GateVerdict) -> str:
         return f"{gate.metric}; how many items were compared is not known"
     by_chance = chance(sign_test(len(gate.won), len(gate.lost)))
     same = f"; this text had already been measured in {gate.known_from}" if gate.known_from else ""
-    by = gate.metric if gate.preferred is None else f"a judge prefers its answers at {shown_value(gate.preferred)}"
-    return f"{by} on {counted(gate.compared, 'item')}; {by_chance} if no other had been compared{same}"
+    return f"{gate.metric} on {counted(gate.compared, 'item')}; {by_chance} if no other had been compared{same}"
 
 
 def _story(facts: Facts, chain: Chain, items: Items) -> Iterator[Html]:

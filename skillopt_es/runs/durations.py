@@ -24,7 +24,6 @@ COMINGS = frozenset({"RunResumed", "RunForked", "EvidenceRetracted", "TextsErase
 
 _STAGES = {
     "RolloutCompleted": "rollout",
-    "AnswersCompared": "judge",
     "PatchProposed": "analyst",
     "AppendixConsolidated": "appendix",
     "PatchesMerged": "merge",

@@ -19,7 +19,7 @@ from attrs import asdict, define, evolve, field, frozen
 
 from skillopt_es.engine.algorithms import algorithm_at, most_calls
 from skillopt_es.engine.in_flight import InFlight, Left
-from skillopt_es.engine.work import Comparisons, Questions, Rollouts, Work
+from skillopt_es.engine.work import Questions, Rollouts, Work
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.plain import read_plain, write_plain
@@ -92,8 +92,6 @@ class Tally:
         match work:
             case Rollouts(units):
                 self.stage, self.total = called.trying(units[0]), len(units)
-            case Comparisons(pairs):
-                self.stage, self.total = "comparing answers", len(pairs)
             case Questions(jobs):
                 self.stage, self.total = called.asking[type(jobs[0])], len(jobs)
             case _:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.projections.deciding import deciding_in
+from skillopt_es.projections.deciding import metric_in
 from skillopt_es.projections.state import AnyState, Measurement, Standing, stated_score
 from skillopt_es.runs.snapshot import snapshot
 
@@ -84,7 +84,7 @@ def standing_diff(which: str, before: Standing | None, after: Standing | None, s
 
 
 def _metric(state: AnyState) -> str:
-    return "" if state.started is None else deciding_in(state.started, state.overrides).metric
+    return "" if state.started is None else metric_in(state.started, state.overrides)
 
 
 def skill_diff(before: SkillTree, after: SkillTree) -> tuple[str, ...]:

@@ -25,7 +25,6 @@ from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls, Means, Records
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.judges import ComparingPorts
 from skillopt_es.engine.loop import LivePorts, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.run_data import RunData
@@ -38,11 +37,9 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     ChatModel,
     ChecksFirst,
-    Comparing,
     Environment,
     Executor,
     Fronting,
-    compares,
     judge_calls,
     provided,
     required,
@@ -165,20 +162,12 @@ async def open_world(
 
 
 def judging_roles(config: RunConfig, environment: Environment) -> tuple[Role, ...]:
-    """The judge, where answers are graded or compared by one; raises ConfigError where the config names none."""
-    comparing = config.evaluation.compare_answers
-    if comparing and not compares(environment):
-        raise ConfigError(
-            f"{config.place('evaluation.compare_answers')}evaluation.compare_answers: "
-            f"{environment.name} has no answers that a judge could compare",
-            hint="env.name: tasks has",
-        )
-    if not comparing and not judge_calls(environment):
+    """The judge, where answers are graded by one; raises ConfigError where the config names none."""
+    if not judge_calls(environment):
         return ()
     if not config.judge_model.model:
-        key, done = ("evaluation.compare_answers", "compared") if comparing else ("env.grader", "graded")
         raise ConfigError(
-            f"{config.place(key)}answers are {done} by a judge, and nothing says which model that is",
+            f"{config.place('env.grader')}answers are graded by a judge, and nothing says which model that is",
             hint="set model.judge: NAME (and model.judge_backend, where it is another one than model.backend)",
         )
     return ("judge",)
@@ -331,7 +320,6 @@ def _wired(
             evidence=evidence,
             executor=executor,
             rollouts=rollouts,
-            comparing=_comparing(world.data, rollouts, evidence),
         ),
         observer=observers,
         # The session's own: a budget that is reached is a pause, and no interruption.
@@ -342,20 +330,6 @@ def _wired(
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     return Running(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
-
-
-def _comparing(data: OpenData, rollouts: RolloutPorts, evidence: RecordedTexts) -> ComparingPorts | None:
-    """What compares answers, where the environment can."""
-    environment = data.environment
-    if not isinstance(environment, Comparing):
-        return None
-    return ComparingPorts(
-        environment=environment,
-        items=rollouts.items,
-        executor=rollouts.executor,
-        calls=rollouts.calls,
-        evidence=evidence,
-    )
 
 
 def _limited(

@@ -100,7 +100,7 @@ def _scores(facts: Facts) -> Iterator[Html]:
     summary = facts.summary
     for name, held in (("current", summary.current), ("best", summary.best)):
         over = part_words(summary.over(held.skill), chosen=summary.was_chosen(held.skill)).strip()
-        metric = f"{summary.deciding.metric} " if summary.deciding.metric else ""
+        metric = f"{summary.metric} " if summary.metric else ""
         yield tile(f"{name} on validation, {metric}score", score(held.value), over, live=name)
 
 
@@ -211,7 +211,7 @@ def steps_part(facts: Facts) -> Html:
     more = note(f"The first {left:,} are left out here; `skillopt-es status` has all of them.") if left else None
     body = table("Steps and ends of epochs, the newest first", headers, rows, kind="steps")
     said = note(
-        f"Current, candidate and best: {metric_words(facts.summary.deciding)} on validation. Train: hard score of the "
+        f"Current, candidate and best: {metric_words(facts.summary.metric)} on validation. Train: hard score of the "
         "tasks drawn for the step; where only tasks that fail are drawn, it may fall while the skill gets better."
     )
     return part("steps-part", section("Steps", body, said, more, name="steps"))

@@ -195,7 +195,7 @@ def _row(each: Overview | Unreadable) -> Html:
 def _best(summary: Summary) -> str:
     """The best skill's value on validation, by which score, and over how many items."""
     over = part_words(summary.over(summary.best.skill), chosen=summary.was_chosen(summary.best.skill))
-    metric = f" {summary.deciding.metric}" if summary.deciding.metric and summary.best.value is not None else ""
+    metric = f" {summary.metric}" if summary.metric and summary.best.value is not None else ""
     return f"{score(summary.best.value)}{metric}{over}"
 
 

@@ -285,13 +285,13 @@ def test_mistakes_of_keys_that_are_right_alone_are_found_at_once(tmp_path: Path)
         tmp_path,
         {
             "optimizer": {"learning_rate": 2, "min_learning_rate": 4},
-            "evaluation": {"compare_answers": True},
+            "evaluation": {"gate_rule": "paired"},
             "skillopt": {"follow": ["stale_scores"]},
             "model": {"optimizer": ""},
         },
     )
     assert [each.message.split(" is ")[0].rpartition(" ")[2] for each in (error, *error.others)] == [
-        "optimizer.min_learning_rate", "evaluation.compare_answers", "model.optimizer"
+        "optimizer.min_learning_rate", "evaluation.gate_rule", "model.optimizer"
     ]  # fmt: skip
 
 

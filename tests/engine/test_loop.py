@@ -5,16 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-from attrs import Factory, define, evolve
+from attrs import Factory, define
 from support.logs import events_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
-from skillopt_es.algorithms.classic.algorithm import CLASSIC
-from skillopt_es.engine.algorithms import hand_over
 from skillopt_es.engine.loop import waiting_for
-from skillopt_es.engine.work import Comparisons
-from skillopt_es.errors import ConfigError
 from skillopt_es.sessions.session import start
 
 
@@ -51,11 +46,3 @@ def test_a_pause_counts_the_questions_that_wait() -> None:
     """In a sentence."""
     assert waiting_for(1) == "1 question waits for its answer"
     assert waiting_for(2) == "2 questions wait for their answers"
-
-
-def test_answers_that_no_judge_can_compare_end_a_run_with_a_reason(tmp_path: Path) -> None:
-    """An algorithm of the user's own may ask for it in any environment."""
-    hand_over(evolve(CLASSIC, name="compares", next_work=lambda state, run: Comparisons(())))
-    settings = config(tmp_path, ("train.algorithm=compares",))
-    with pytest.raises(ConfigError, match="no answers that a judge could compare"):
-        asyncio.run(start(settings, tmp_path / "run", ScriptedWorld(environment=ScriptedEnvironment()).session()))

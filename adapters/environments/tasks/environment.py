@@ -13,18 +13,16 @@ from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.tasks.graders import JUDGE, Graders
 from skillopt_es.adapters.environments.tasks.items import TaskItem, kind_of, task_item
-from skillopt_es.adapters.environments.tasks.judging import preferred
 from skillopt_es.adapters.environments.tasks.options import BuiltIn, Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.tables import TABLES, TableReader
 from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError, Verdict
 from skillopt_es.adapters.environments.text import last_tagged, shorten
 from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.errors import DataError, SettingRefused
-from skillopt_es.events.values import EVEN, Failed, Json, Measured, Outcome, SkillTree
+from skillopt_es.events.values import Failed, Json, Measured, SkillTree
 from skillopt_es.ports import (
     Answers,
     Ask,
-    AsksJudge,
     ChatReply,
     EnvironmentSettings,
     Episode,
@@ -110,16 +108,7 @@ class Tasks:
         name, grade = self._graders.of(raw)
         self._judged_items = self._judged_items or JUDGE in name.split(" + ")
         self._unseen -= raw.fields.keys()
-        judge = self._graders.judge(raw)
-        return task_item(raw, told=self._options.agent_fields, grader=name, grade=grade, judge=judge)
-
-    async def compare(self, item: Item, answer: str, other: str, judge: AsksJudge) -> Outcome:
-        """How far the judge prefers the answer in one reply to that in another."""
-        assert isinstance(item, TaskItem)
-        ours, theirs = (self._answer(reply)[0] for reply in (answer, other))
-        if ours and theirs and ours != theirs:
-            return await preferred(item.judge, judge, ours, theirs)
-        return EVEN if ours == theirs else Measured(float(bool(ours)), float(bool(ours)))
+        return task_item(raw, told=self._options.agent_fields, grader=name, grade=grade)
 
     def _answer(self, reply: str) -> tuple[str, bool]:
         """The answer in a reply, and whether it stands inside the tag."""

@@ -15,7 +15,7 @@ from skillopt_es.adapters.environments.tasks.checks import read_checks
 from skillopt_es.adapters.environments.tasks.choices import choice, read_choices
 from skillopt_es.adapters.environments.tasks.commands import command_graders
 from skillopt_es.adapters.environments.tasks.fields import json_fields
-from skillopt_es.adapters.environments.tasks.judging import Judge, judge_grader, judge_of
+from skillopt_es.adapters.environments.tasks.judging import judge_grader
 from skillopt_es.adapters.environments.tasks.numbers import number, read_tolerance
 from skillopt_es.adapters.environments.tasks.options import (
     BUILT_IN_NAMES,
@@ -93,10 +93,6 @@ class Graders:
         grader = found[0][2]
         score = self._options.pass_score
         return name, grader if score is None else _Passing(grader, score)
-
-    def judge(self, raw: RawItem) -> Judge:
-        """Who compares an item's answers, whatever grades them."""
-        return judge_of(raw, self._options, self._rubric(raw))
 
     def _rubric(self, raw: RawItem) -> tuple[Criterion, ...]:
         return _own(raw, "rubric", read_rubric, self._options.rubric)

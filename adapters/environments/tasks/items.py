@@ -9,7 +9,6 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT
-from skillopt_es.adapters.environments.tasks.judging import Judge
 from skillopt_es.adapters.environments.tasks.verdicts import Grader
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Json
@@ -32,7 +31,6 @@ class TaskItem:
     expected: Json
     grader: str
     grade: Grader = field(repr=False, eq=False)
-    judge: Judge = field(repr=False, eq=False)
 
     @property
     def expected_answer(self) -> str:
@@ -61,7 +59,7 @@ def kind_of(raw: RawItem) -> str:
     return kind
 
 
-def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader, judge: Judge) -> TaskItem:
+def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader) -> TaskItem:
     """The task in a row of the data, with the fields told to agents; raises DataError for what cannot be asked."""
     kind = kind_of(raw)
     messages = _messages(raw)
@@ -79,7 +77,6 @@ def task_item(raw: RawItem, *, told: Collection[str], grader: str, grade: Grader
         expected=raw.fields.get("expected"),
         grader=grader,
         grade=grade,
-        judge=judge,
     )
 
 

@@ -26,7 +26,7 @@ from skillopt_es.adapters.environments.tasks.rubrics import (
 )
 from skillopt_es.adapters.environments.tasks.verdicts import Attempt, GraderError, Verdict
 from skillopt_es.adapters.environments.text import shorten
-from skillopt_es.events.values import UNREADABLE, Failed, Json, Measured, Outcome
+from skillopt_es.events.values import UNREADABLE, Json
 from skillopt_es.ports import AsksJudge, CallFailed, Message
 
 _TRIES = 2
@@ -93,16 +93,6 @@ class JudgeGrader:
         else:
             judged = await self.judge.better(attempt.ask, attempt.answer, self.other)
         return verdict_from(self.judge.criteria, judged, self.pass_score)
-
-
-async def preferred(judge: Judge, ask: AsksJudge, answer: str, other: str) -> Outcome:
-    """How far the judge prefers an answer to another one: 1 by all criteria and in both orders, 0 not at all."""
-    try:
-        judged = await judge.better(ask, answer, other)
-    except GraderError as error:
-        return Failed(error.code, str(error))
-    share = verdict_from(judge.criteria, judged, PASS_COMPARED).soft
-    return Measured(share, share)
 
 
 def judge_of(raw: RawItem, options: TaskOptions, rubric: tuple[Criterion, ...]) -> Judge:

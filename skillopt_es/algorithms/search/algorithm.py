@@ -269,7 +269,6 @@ _HANDLERS: Mapping[type[events.Event], Callable[..., SearchState]] = {
     events.EvidenceRetracted: folding.retracted,
     events.EpochPlanned: folding.planned,
     events.SkillScored: folding.scored,
-    events.AnswersCompared: folding.compared,
     events.MinibatchesPlanned: folding.grouped,
     events.PatchProposed: folding.proposed,
     events.TriesPlanned: folding.tries_planned,

@@ -23,13 +23,6 @@ def gate_items(run: RunData) -> int:
     return items * (draws + evaluation.fresh_score)
 
 
-def gate_questions(run: RunData) -> int:
-    """How many questions to a judge that verdict needs, where it compares answers: in both orders."""
-    evaluation, items = run.config.evaluation, len(run.selection_items)
-    rounds = 1 if evaluation.gate_rule in (DRAWS_ONCE | RETESTS) else evaluation.gate_repeats
-    return 2 * items * rounds if evaluation.compare_answers else 0
-
-
 def calls_of_one(run: RunData) -> int:
     """
     How many calls count for one that a result names.
@@ -60,7 +53,7 @@ def step_size(state: SearchState, run: RunData) -> int:
     while wanted >= min(LEAST, run.config.train.batch_size):
         tries = wanted * (1 + run.config.evaluation.certificate) + first_tries(wanted) + gate_items(run)
         questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
-        if _a_try(state, run) * tries + questions + gate_questions(run) <= left:
+        if _a_try(state, run) * tries + questions <= left:
             return wanted
         wanted -= 1
     return 0
@@ -107,7 +100,7 @@ def spare_tries(state: SearchState, run: RunData) -> int | None:
     if most is None:
         return None
     left = _left(state, run, most) - _set_aside(state, run, most)
-    return max(0, (left - gate_questions(run)) // _a_try(state, run) - gate_items(run))
+    return max(0, left // _a_try(state, run) - gate_items(run))
 
 
 def spare_results(state: SearchState, run: RunData) -> int | None:

@@ -29,7 +29,6 @@ from skillopt_es.algorithms.search.state import (
 )
 from skillopt_es.algorithms.search.steps import Change, OpenStep, Saved
 from skillopt_es.events.catalog import (
-    AnswersCompared,
     CandidateBuilt,
     CandidateGated,
     EditsRanked,
@@ -96,11 +95,6 @@ def _solved_before(algorithm: Search, place: str) -> list[str]:
     return [
         item for tries in planned for item in tries.items if item in algorithm.known and algorithm.known[item].hard > 0
     ]
-
-
-def compared(state: SearchState, event: AnswersCompared) -> SearchState:
-    """What a judge was asked about two answers counts as questions do: it took no try."""
-    return _with(state, replace(state.algorithm, questions=state.algorithm.questions + len(event.calls)))
 
 
 def _repeated(algorithm: Search, rows: Mapping[str, RolloutCompleted]) -> Search:

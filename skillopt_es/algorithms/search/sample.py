@@ -34,7 +34,7 @@ def judged_by(state: SearchState, run: RunData) -> RunData:
 def judged_at_first(run: RunData) -> RunData:
     """The run with the validation items of its first verdicts, drawn with its seed."""
     items, most = run.selection_items, max(run.config.search.first_gates, run.config.evaluation.min_items)
-    if not run.config.search.first_gates or len(items) <= most or run.config.evaluation.compare_answers:
+    if not run.config.search.first_gates or len(items) <= most:
         return run
     return _with_only(run, shuffled(items, run.config.train.seed)[:most])
 
