@@ -28,6 +28,8 @@ from skillopt_es.adapters.models.reading import (
     base64_of,
     read_reply,
     refused_by_endpoint,
+    shared,
+    system_text,
     total,
 )
 from skillopt_es.events.values import Json
@@ -39,6 +41,7 @@ from skillopt_es.ports import (
     Message,
     ModelSettings,
     Thinking,
+    Tool,
     ToolCall,
     Usage,
     provider,
@@ -93,6 +96,8 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
 class MessagesWire:
     """Messages for one model; `budgets` is true for the generations that think by a number of tokens."""
 
+    shows = frozenset({"images"})
+    passes_on = False
     model: str
     thinking: Thinking = "server_default"
     budgets: bool = False
@@ -100,39 +105,21 @@ class MessagesWire:
     stream: bool = False
     names: Mapping[Feature, tuple[str, ...]] = field(factory=lambda: _NAMES)
 
-    @property
-    def shows(self) -> frozenset[str]:
-        """Images; how closely to look at them cannot be said."""
-        return frozenset({"images"})
-
-    @property
-    def passes_on(self) -> bool:
-        """They are another format's."""
-        return False
-
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""
         body: dict[str, Json] = {
             "model": self.model,
             "max_tokens": request.max_tokens,
             "messages": _turns(request.messages),
+            **shared(request, _tool, _choice),
         }
-        system = "\n\n".join(message.content for message in request.messages if message.role == "system")
+        system = system_text(request)
         if system:
             body["system"] = system
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
         body.update(self._thinking(request))
         output = self._output(request)
         if output:
             body["output_config"] = output
-        if request.tools:
-            body["tools"] = [
-                {"name": t.name, "description": t.description, "input_schema": dict(t.parameters)}
-                for t in request.tools
-            ]
-            if request.tool_choice:
-                body["tool_choice"] = _choice(request.tool_choice)
         if self.stream:
             body["stream"] = True
         return body
@@ -214,6 +201,10 @@ def _arguments(text: str) -> Json:
     except ValueError:
         return {"invalid": text}
     return parsed if isinstance(parsed, dict) else {"invalid": text}
+
+
+def _tool(tool: Tool) -> Json:
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
 
 
 def _choice(choice: str) -> dict[str, Json]:

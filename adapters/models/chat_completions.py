@@ -38,6 +38,7 @@ from skillopt_es.adapters.models.reading import (
     data_uri,
     read_reply,
     refused_by_endpoint,
+    shared,
 )
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ModelSettings, Tool, ToolCall, Usage
@@ -58,6 +59,9 @@ _NAMES: Mapping[Feature, tuple[str, ...]] = {
 class ChatWire:
     """Chat Completions for one model; `extra` is what a dialect adds to every body."""
 
+    shows = frozenset({"images", "image_detail"})
+    passes_on = True
+    names = _NAMES
     model: str
     token_field: TokenField = CURRENT
     schemas: bool = True
@@ -66,39 +70,19 @@ class ChatWire:
     odd_error: OddError = no_odd_error
     extra: Mapping[str, Json] = field(factory=dict)
 
-    @property
-    def shows(self) -> frozenset[str]:
-        """Images, each with how closely to look at it."""
-        return frozenset({"images", "image_detail"})
-
-    @property
-    def passes_on(self) -> bool:
-        """They are its own."""
-        return True
-
-    @property
-    def names(self) -> Mapping[Feature, tuple[str, ...]]:
-        """How endpoints call the optional fields."""
-        return _NAMES
-
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""
         body: dict[str, Json] = {
             "model": self.model,
             "messages": [_message(message) for message in request.messages],
             self.token_field: request.max_tokens,
+            **shared(request, _tool, _choice),
         }
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
         if request.effort:
             body["reasoning_effort"] = request.effort
         if request.schema is not None and self.schemas:
             schema: dict[str, Json] = {"name": request.stage, "strict": True, "schema": dict(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if request.tools:
-            body["tools"] = [{"type": "function", "function": _tool(tool)} for tool in request.tools]
-            if request.tool_choice:
-                body["tool_choice"] = _choice(request.tool_choice)
         body.update(request.extra)
         if self.stream:
             body["stream"] = True
@@ -141,8 +125,9 @@ def _image(image: Image) -> dict[str, Json]:
     return {"type": "image_url", "image_url": shown}
 
 
-def _tool(tool: Tool) -> dict[str, Json]:
-    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+def _tool(tool: Tool) -> Json:
+    function: Json = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
 
 
 def _choice(choice: str) -> Json:

@@ -25,7 +25,7 @@ from skillopt_es.adapters.models.errors import (
     request_id_in,
 )
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatReply, ChatRequest, Image
+from skillopt_es.ports import ChatReply, ChatRequest, Image, Tool
 
 
 @frozen
@@ -222,6 +222,21 @@ class Wire(Protocol):
     def read(self, status: int, headers: Mapping[str, str], body: bytes) -> ChatReply | Failure:
         """The model's answer, or what went wrong instead; nothing is raised, whatever the bytes are."""
         ...
+
+
+def system_text(request: ChatRequest) -> str:
+    """What the system says in all of its messages."""
+    return "\n\n".join(message.content for message in request.messages if message.role == "system")
+
+
+def shared(request: ChatRequest, tool: Callable[[Tool], Json], choice: Callable[[str], Json]) -> dict[str, Json]:
+    """The fields that all formats call alike: the temperature and the tools, where a question has them."""
+    body: dict[str, Json] = {} if request.temperature is None else {"temperature": request.temperature}
+    if request.tools:
+        body["tools"] = [tool(each) for each in request.tools]
+        if request.tool_choice:
+            body["tool_choice"] = choice(request.tool_choice)
+    return body
 
 
 def has(request: ChatRequest, feature: Feature) -> bool:

@@ -23,9 +23,11 @@ from skillopt_es.adapters.models.reading import (
     data_uri,
     read_reply,
     refused_by_endpoint,
+    shared,
+    system_text,
 )
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ToolCall, Usage
+from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, Tool, ToolCall, Usage
 
 PATH = "/responses"
 _NAMES: Mapping[Feature, tuple[str, ...]] = {
@@ -41,24 +43,12 @@ _INCOMPLETE: Mapping[object, FinishReason] = {"max_output_tokens": "length", "co
 class ResponsesWire:
     """Responses for one model."""
 
+    shows = frozenset({"images", "image_detail"})
+    passes_on = False
+    names = _NAMES
     model: str
     schemas: bool = True
     stream: bool = False
-
-    @property
-    def shows(self) -> frozenset[str]:
-        """Images, each with how closely to look at it."""
-        return frozenset({"images", "image_detail"})
-
-    @property
-    def passes_on(self) -> bool:
-        """They are another format's."""
-        return False
-
-    @property
-    def names(self) -> Mapping[Feature, tuple[str, ...]]:
-        """How the endpoint calls the optional fields."""
-        return _NAMES
 
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""
@@ -67,24 +57,16 @@ class ResponsesWire:
             "input": [item for message in request.messages for item in _items(message)],
             "max_output_tokens": request.max_tokens,
             "store": False,
+            **shared(request, _tool, _choice),
         }
-        system = "\n\n".join(message.content for message in request.messages if message.role == "system")
+        system = system_text(request)
         if system:
             body["instructions"] = system
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
         if request.effort:
             body["reasoning"] = {"effort": request.effort}
         if request.schema is not None and self.schemas:
             kind: dict[str, Json] = {"type": "json_schema", "name": request.stage, "strict": True}
             body["text"] = {"format": {**kind, "schema": dict(request.schema)}}
-        if request.tools:
-            body["tools"] = [
-                {"type": "function", "name": t.name, "description": t.description, "parameters": dict(t.parameters)}
-                for t in request.tools
-            ]
-            if request.tool_choice:
-                body["tool_choice"] = _choice(request.tool_choice)
         if self.stream:
             body["stream"] = True
         return body
@@ -115,6 +97,11 @@ def _image(image: Image) -> dict[str, Json]:
     if image.detail != "auto":
         shown["detail"] = image.detail
     return shown
+
+
+def _tool(tool: Tool) -> Json:
+    said: dict[str, Json] = {"type": "function", "name": tool.name, "description": tool.description}
+    return {**said, "parameters": dict(tool.parameters)}
 
 
 def _choice(choice: str) -> Json:

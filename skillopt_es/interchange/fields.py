@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
-from attrs import define, field, frozen
+from attrs import AttrsInstance, define, field, fields, frozen
 
 from skillopt_es.errors import DataError
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json
+
+T = TypeVar("T", bound=AttrsInstance)
 
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
 _PLAIN = "a result folder has plain files only: put a copy of the file there, or remove it"
@@ -68,6 +71,10 @@ class Fields:
         self._odd(key, value, "text")
         return None
 
+    def name(self, key: str) -> str:
+        """A text, empty where there is none."""
+        return self.text(key) or ""
+
     def shown(self, key: str) -> str:
         """A value of any type as text, empty for none: answers may be numbers and lists."""
         value = self.values.get(key)
@@ -115,6 +122,17 @@ class Fields:
 
     def _odd(self, key: str, value: Json, wanted: str) -> None:
         self.problems.append(Problem(self.path, f"{key} is {value!r:.60}, not {wanted}"))
+
+
+def said_by(key: str, how: Callable[[Fields, str], object]) -> Mapping[str, Callable[[Fields], object]]:
+    """Field metadata that says from which key of an object a value is read, and how."""
+    return {"read": lambda row: how(row, key)}
+
+
+def record(kind: type[T], row: Fields, **others: object) -> T:
+    """An object as a record: the fields that say how they are read, and the others."""
+    read = {each.name: each.metadata["read"](row) for each in fields(kind) if "read" in each.metadata}
+    return kind(**read, **others)
 
 
 def as_rows(path: str, values: list[Json], problems: list[Problem]) -> list[Fields]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
-from skillopt_es.interchange.fields import Fields, Source
+from skillopt_es.interchange.fields import Fields, Source, record
 from skillopt_es.interchange.layout import (
     BASELINE_FOLDER,
     BEST,
@@ -54,7 +54,7 @@ def read_folder(folder: Path) -> Original:
     if initial is None:
         why = source.problems[-1].why if source.problems else "it is not there"
         raise DataError(f"{folder}/{skill_file(0)}: {why}", hint="without the initial skill nothing can be followed")
-    summary = source.fields(SUMMARY)
+    summary, state = source.fields(SUMMARY), source.fields(STATE)
     return Original(
         folder=folder.resolve().name,
         config=_config(source, summary),
@@ -66,7 +66,7 @@ def read_folder(folder: Path) -> Original:
         final=read_results(source, FINAL_FOLDER),
         tests={name: _test(source, at) for name, at in TESTS.items() if source.exists(at)},
         summary=None if summary is None else _summary(summary),
-        state=_state(source),
+        state=None if state is None else record(StateRecord, state),
         problems=tuple(source.problems),
     )
 
@@ -99,7 +99,7 @@ def _epoch(source: Source, number: int) -> Epoch:
     further = _further(source, compared)
     return Epoch(
         number=number,
-        slow=None if slow is None else _slow(slow),
+        slow=None if slow is None else record(SlowResult, slow),
         pairs=None if pairs is None else tuple((row.shown("id"), row.shown("category")) for row in pairs),
         candidate=source.text(f"{folder}/candidate_skill.md"),
         previous=_compared(source, f"{compared}/rollout_prev", further),
@@ -107,7 +107,7 @@ def _epoch(source: Source, number: int) -> Epoch:
         further=tuple(further),
         selection=read_results(source, f"{folder}/selection_eval"),
         standing=read_results(source, f"{folder}/selection_eval_current"),
-        meta=None if meta is None else _meta(meta),
+        meta=None if meta is None else record(MetaResult, meta),
     )
 
 
@@ -127,29 +127,6 @@ def _compared(source: Source, folder: str, further: Sequence[str]) -> tuple[Resu
     return None if rows is None else (*rows, *(row for each in more for row in each or ()))
 
 
-def _slow(row: Fields) -> SlowResult:
-    return SlowResult(
-        action=row.text("action") or "",
-        guidance=row.shown("slow_update_content"),
-        reasoning=row.shown("reasoning"),
-        seconds=row.number("time_s"),
-        previous_hard=row.number("prev_hard"),
-        current_hard=row.number("curr_hard"),
-        candidate_hash=row.text("candidate_hash") or "",
-        hard=row.number("selection_hard"),
-        soft=row.number("selection_soft"),
-    )
-
-
-def _meta(row: Fields) -> MetaResult:
-    return MetaResult(
-        action=row.text("action") or "",
-        content=row.shown("meta_skill_content"),
-        reasoning=row.shown("reasoning"),
-        seconds=row.number("time_s"),
-    )
-
-
 def _test(source: Source, folder: str) -> TestRecord:
     table = source.fields(f"{folder}/{SUMMARY}")
     rows: dict[str, tuple[int | None, float | None]] = {}
@@ -162,26 +139,5 @@ def _test(source: Source, folder: str) -> TestRecord:
 
 def _summary(row: Fields) -> SummaryRecord:
     names = {"initial": "baseline_test", "best": "test", "final": "final_test"}
-    return SummaryRecord(
-        baseline_hard=row.number("baseline_selection_hard"),
-        best_value=row.number("best_selection_hard"),
-        final_hard=row.number("final_selection_hard"),
-        final_soft=row.number("final_selection_soft"),
-        best_step=row.whole("best_step"),
-        best_origin=row.text("best_origin") or "",
-        current_origin=row.text("current_origin") or "",
-        tests={name: (row.number(f"{key}_hard"), row.number(f"{key}_soft")) for name, key in names.items()},
-        seconds=row.number("total_wall_time_s"),
-        usage=read_usage(row.inner("token_summary")),
-    )
-
-
-def _state(source: Source) -> StateRecord | None:
-    row = source.fields(STATE)
-    if row is None:
-        return None
-    return StateRecord(
-        last_step=row.whole("last_completed_step"),
-        best_value=row.number("best_score"),
-        best_origin=row.text("best_origin") or "",
-    )
+    tests = {name: (row.number(f"{key}_hard"), row.number(f"{key}_soft")) for name, key in names.items()}
+    return record(SummaryRecord, row, tests=tests, usage=read_usage(row.inner("token_summary")))

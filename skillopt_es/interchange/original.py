@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.events.values import FailurePattern, ImportedUsage, Json
 from skillopt_es.events.values import Proposal as Proposed
-from skillopt_es.interchange.fields import Problem
+from skillopt_es.interchange.fields import Fields, Problem, said_by
 
 
 @frozen(kw_only=True)
@@ -55,21 +55,21 @@ class Proposal:
 class RewriteResult:
     """A whole skill that the optimizer wrote from suggestions."""
 
-    text: str
-    changes: tuple[str, ...]
-    reasoning: str
+    text: str = field(metadata=said_by("new_skill", Fields.shown))
+    changes: tuple[str, ...] = field(metadata=said_by("change_summary", Fields.texts))
+    reasoning: str = field(metadata=said_by("reasoning", Fields.shown))
 
 
 @frozen(kw_only=True)
 class BatchRecord:
     """One entry of `accumulation_batches`."""
 
-    seed: int | None
-    size: int | None
-    hard: float | None
-    soft: float | None
-    failure_patches: int | None
-    success_patches: int | None
+    seed: int | None = field(metadata=said_by("batch_seed", Fields.whole))
+    size: int | None = field(metadata=said_by("n_envs", Fields.whole))
+    hard: float | None = field(metadata=said_by("hard", Fields.number))
+    soft: float | None = field(metadata=said_by("soft", Fields.number))
+    failure_patches: int | None = field(metadata=said_by("n_failure_patches", Fields.whole))
+    success_patches: int | None = field(metadata=said_by("n_success_patches", Fields.whole))
 
 
 @frozen(kw_only=True)
@@ -78,11 +78,11 @@ class Decision:
 
     budget: int
     asked: int | None
-    available: int | None
+    available: int | None = field(metadata=said_by("available_update_items", Fields.whole))
     fallback: bool
-    reasoning: str
-    confidence: str
-    risks: tuple[str, ...]
+    reasoning: str = field(metadata=said_by("reasoning", Fields.shown))
+    confidence: str = field(metadata=said_by("confidence", Fields.shown))
+    risks: tuple[str, ...] = field(metadata=said_by("risk_notes", Fields.texts))
 
 
 @frozen(kw_only=True)
@@ -90,31 +90,31 @@ class StepRecord:
     """One step of the history."""
 
     step: int
-    epoch: int | None
-    index: int | None
+    epoch: int | None = field(metadata=said_by("epoch", Fields.whole))
+    index: int | None = field(metadata=said_by("step_in_epoch", Fields.whole))
     action: str
-    skip_reason: str
-    hard: float | None
-    soft: float | None
-    rollouts: int | None
+    skip_reason: str = field(metadata=said_by("skip_reason", Fields.name))
+    hard: float | None = field(metadata=said_by("rollout_hard", Fields.number))
+    soft: float | None = field(metadata=said_by("rollout_soft", Fields.number))
+    rollouts: int | None = field(metadata=said_by("rollout_n", Fields.whole))
     batches: tuple[BatchRecord, ...]
-    patches: int | None
-    merged: int | None
-    chosen: int | None
-    budget: int | None
+    patches: int | None = field(metadata=said_by("n_patches", Fields.whole))
+    merged: int | None = field(metadata=said_by("n_edits_merged", Fields.whole))
+    chosen: int | None = field(metadata=said_by("n_edits_ranked", Fields.whole))
+    budget: int | None = field(metadata=said_by("edit_budget", Fields.whole))
     applied: int | None
-    candidate_hash: str
-    selection_hard: float | None
-    selection_soft: float | None
-    metric: str
-    value: float | None
-    current: float | None
-    best: float | None
-    best_step: int | None
+    candidate_hash: str = field(metadata=said_by("candidate_hash", Fields.name))
+    selection_hard: float | None = field(metadata=said_by("selection_hard", Fields.number))
+    selection_soft: float | None = field(metadata=said_by("selection_soft", Fields.number))
+    metric: str = field(metadata=said_by("gate_metric", Fields.name))
+    value: float | None = field(metadata=said_by("candidate_gate_score", Fields.number))
+    current: float | None = field(metadata=said_by("current_score", Fields.number))
+    best: float | None = field(metadata=said_by("best_score", Fields.number))
+    best_step: int | None = field(metadata=said_by("best_step", Fields.whole))
     seconds: Mapping[str, float]
     usage: Mapping[str, ImportedUsage]
     decision: Decision | None
-    notes_consolidated: int | None
+    notes_consolidated: int | None = field(metadata=said_by("n_appendix_notes_consolidated", Fields.whole))
 
 
 @frozen(kw_only=True)
@@ -148,25 +148,25 @@ class OriginalStep:
 class SlowResult:
     """What a `slow_result.json` says."""
 
-    action: str
-    guidance: str
-    reasoning: str
-    seconds: float | None
-    previous_hard: float | None
-    current_hard: float | None
-    candidate_hash: str
-    hard: float | None
-    soft: float | None
+    action: str = field(metadata=said_by("action", Fields.name))
+    guidance: str = field(metadata=said_by("slow_update_content", Fields.shown))
+    reasoning: str = field(metadata=said_by("reasoning", Fields.shown))
+    seconds: float | None = field(metadata=said_by("time_s", Fields.number))
+    previous_hard: float | None = field(metadata=said_by("prev_hard", Fields.number))
+    current_hard: float | None = field(metadata=said_by("curr_hard", Fields.number))
+    candidate_hash: str = field(metadata=said_by("candidate_hash", Fields.name))
+    hard: float | None = field(metadata=said_by("selection_hard", Fields.number))
+    soft: float | None = field(metadata=said_by("selection_soft", Fields.number))
 
 
 @frozen(kw_only=True)
 class MetaResult:
     """What a `meta_skill_result.json` says."""
 
-    action: str
-    content: str
-    reasoning: str
-    seconds: float | None
+    action: str = field(metadata=said_by("action", Fields.name))
+    content: str = field(metadata=said_by("meta_skill_content", Fields.shown))
+    reasoning: str = field(metadata=said_by("reasoning", Fields.shown))
+    seconds: float | None = field(metadata=said_by("time_s", Fields.number))
 
 
 @frozen(kw_only=True)
@@ -197,15 +197,15 @@ class TestRecord:
 class SummaryRecord:
     """What `summary.json` says that nothing else does."""
 
-    baseline_hard: float | None
-    best_value: float | None
-    final_hard: float | None
-    final_soft: float | None
-    best_step: int | None
-    best_origin: str
-    current_origin: str
+    baseline_hard: float | None = field(metadata=said_by("baseline_selection_hard", Fields.number))
+    best_value: float | None = field(metadata=said_by("best_selection_hard", Fields.number))
+    final_hard: float | None = field(metadata=said_by("final_selection_hard", Fields.number))
+    final_soft: float | None = field(metadata=said_by("final_selection_soft", Fields.number))
+    best_step: int | None = field(metadata=said_by("best_step", Fields.whole))
+    best_origin: str = field(metadata=said_by("best_origin", Fields.name))
+    current_origin: str = field(metadata=said_by("current_origin", Fields.name))
     tests: Mapping[str, tuple[float | None, float | None]]
-    seconds: float | None
+    seconds: float | None = field(metadata=said_by("total_wall_time_s", Fields.number))
     usage: Mapping[str, ImportedUsage]
 
 
@@ -213,9 +213,9 @@ class SummaryRecord:
 class StateRecord:
     """What `runtime_state.json` says."""
 
-    last_step: int | None
-    best_value: float | None
-    best_origin: str
+    last_step: int | None = field(metadata=said_by("last_completed_step", Fields.whole))
+    best_value: float | None = field(metadata=said_by("best_score", Fields.number))
+    best_origin: str = field(metadata=said_by("best_origin", Fields.name))
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ from skillopt_es.events.values import (
     SuggestionKind,
 )
 from skillopt_es.events.values import Proposal as Proposed
-from skillopt_es.interchange.fields import Fields, Problem, Source
+from skillopt_es.interchange.fields import Fields, Problem, Source, record
 from skillopt_es.interchange.layout import HISTORY, KINDS, STAGES, skill_file, step_folder
 from skillopt_es.interchange.original import (
     BatchRecord,
@@ -50,19 +50,19 @@ def _records(source: Source) -> dict[int, StepRecord]:
     """The history by step; a step that is in it twice was done twice, and the last time counts."""
     found: dict[int, StepRecord] = {}
     for row in source.rows(HISTORY) or ():
-        record = _record(row)
-        if record is None:
+        done = _record(row)
+        if done is None:
             continue
-        if record.step in found:
-            source.say(HISTORY, f"step {record.step} is in it more than once; the last one counts")
-        found[record.step] = record
+        if done.step in found:
+            source.say(HISTORY, f"step {done.step} is in it more than once; the last one counts")
+        found[done.step] = done
     for name in source.folders("steps"):
         match = _STEP.fullmatch(name)
         if match and int(match[1]) not in found:
             single = source.fields(f"steps/{name}/step_record.json")
-            record = None if single is None else _record(single)
-            if record is not None and record.step == int(match[1]):
-                found[record.step] = record
+            done = None if single is None else _record(single)
+            if done is not None and done.step == int(match[1]):
+                found[done.step] = done
     return found
 
 
@@ -75,51 +75,19 @@ def _step_numbers(source: Source, records: Mapping[int, StepRecord]) -> list[int
 def _record(row: Fields) -> StepRecord | None:
     step, action = row.whole("step"), row.text("action")
     if step is None or not 1 <= step <= _MOST_STEPS or action is None:
-        row.problems.append(_unusable(row))
+        row.problems.append(Problem(row.path, "a record without step or action cannot be used"))
         return None
     applied = row.inner("edit_apply_summary")
-    return StepRecord(
+    return record(
+        StepRecord,
+        row,
         step=step,
-        epoch=row.whole("epoch"),
-        index=row.whole("step_in_epoch"),
         action=action,
-        skip_reason=row.text("skip_reason") or "",
-        hard=row.number("rollout_hard"),
-        soft=row.number("rollout_soft"),
-        rollouts=row.whole("rollout_n"),
-        batches=tuple(_batch(each) for each in row.rows("accumulation_batches") or ()),
-        patches=row.whole("n_patches"),
-        merged=row.whole("n_edits_merged"),
-        chosen=row.whole("n_edits_ranked"),
-        budget=row.whole("edit_budget"),
+        batches=tuple(record(BatchRecord, each) for each in row.rows("accumulation_batches") or ()),
         applied=None if applied is None else applied.whole("applied"),
-        candidate_hash=row.text("candidate_hash") or "",
-        selection_hard=row.number("selection_hard"),
-        selection_soft=row.number("selection_soft"),
-        metric=row.text("gate_metric") or "",
-        value=row.number("candidate_gate_score"),
-        current=row.number("current_score"),
-        best=row.number("best_score"),
-        best_step=row.whole("best_step"),
         seconds=_seconds(row),
         usage=read_usage(row.inner("tokens")),
         decision=_decision(row.inner("lr_decision")),
-        notes_consolidated=row.whole("n_appendix_notes_consolidated"),
-    )
-
-
-def _unusable(row: Fields) -> Problem:
-    return Problem(row.path, "a record without step or action cannot be used")
-
-
-def _batch(row: Fields) -> BatchRecord:
-    return BatchRecord(
-        seed=row.whole("batch_seed"),
-        size=row.whole("n_envs"),
-        hard=row.number("hard"),
-        soft=row.number("soft"),
-        failure_patches=row.whole("n_failure_patches"),
-        success_patches=row.whole("n_success_patches"),
     )
 
 
@@ -151,33 +119,26 @@ def _decision(row: Fields | None) -> Decision | None:
     if row is None or budget is None:
         return None
     raw = row.values.get("raw_learning_rate")
-    return Decision(
-        budget=budget,
-        asked=raw if isinstance(raw, int) and not isinstance(raw, bool) else None,
-        available=row.whole("available_update_items"),
-        fallback=row.flag("fallback") is True,
-        reasoning=row.shown("reasoning"),
-        confidence=row.shown("confidence"),
-        risks=row.texts("risk_notes"),
-    )
+    asked = raw if isinstance(raw, int) and not isinstance(raw, bool) else None
+    return record(Decision, row, budget=budget, asked=asked, fallback=row.flag("fallback") is True)
 
 
 # --- a step's folder -----------------------------------------------------------------------------------------------
 
 
-def _step(source: Source, number: int, record: StepRecord | None) -> OriginalStep:
+def _step(source: Source, number: int, done: StepRecord | None) -> OriginalStep:
     folder = step_folder(number)
-    batches = _batch_folders(source, folder, record)
+    batches = _batch_folders(source, folder, done)
     digest = source.fields(f"{folder}/trajectory_digest.json")
     notes = source.fields(f"{folder}/appendix_notes.json")
     return OriginalStep(
         number=number,
-        record=record,
+        record=done,
         rollouts=tuple(read_results(source, f"{at}/rollout") for at in batches),
         proposals=tuple(_proposals(source, at) for at in batches),
         merged=_proposal(source, f"{folder}/merged_patch.json", ""),
         ranked=_proposal(source, f"{folder}/ranked_edits.json", ""),
-        decision=_decision(source.fields(f"{folder}/lr_decision.json")) or (record.decision if record else None),
+        decision=_decision(source.fields(f"{folder}/lr_decision.json")) or (done.decision if done else None),
         rewrite=_rewrite(source.fields(f"{folder}/rewrite_result.json")),
         candidate=source.text(f"{folder}/candidate_skill.md"),
         report=_report(source, f"{folder}/edit_apply_report.json"),
@@ -196,10 +157,10 @@ def _failed(digest: Fields) -> tuple[str, ...] | None:
     return None if patterns is None else tuple(item for row in patterns for item in row.texts("task_ids"))
 
 
-def _batch_folders(source: Source, folder: str, record: StepRecord | None) -> list[str]:
+def _batch_folders(source: Source, folder: str, done: StepRecord | None) -> list[str]:
     """Where the step's batches lie, in order."""
     named = sorted(int(match[1]) for name in source.folders(folder) if (match := _BATCH.fullmatch(name)))
-    recorded = len(record.batches) if record else 0
+    recorded = len(done.batches) if done else 0
     if named or recorded > 1:
         return [f"{folder}/batch_{index}" for index in range(max(recorded, named[-1] + 1 if named else 0))]
     return [folder]
@@ -302,12 +263,10 @@ _READ: Mapping[str, Callable[[Fields], Proposed | None]] = {
 
 
 def _rewrite(row: Fields | None) -> RewriteResult | None:
-    text = "" if row is None else row.shown("new_skill")
-    if row is None or not text:
-        return None
-    return RewriteResult(text=text, changes=row.texts("change_summary"), reasoning=row.shown("reasoning"))
+    written = None if row is None else record(RewriteResult, row)
+    return written if written and written.text else None
 
 
 def _report(source: Source, path: str) -> tuple[tuple[int | None, str], ...] | None:
     rows = source.rows(path)
-    return None if rows is None else tuple((row.whole("index"), row.text("status") or "") for row in rows)
+    return None if rows is None else tuple((row.whole("index"), row.name("status")) for row in rows)
