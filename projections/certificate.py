@@ -61,8 +61,6 @@ def still_wants(wanted: bool, overrides: Iterable[Setting]) -> bool:
 
 def certificate_of(state: AnyState) -> Certificate:
     """The certificate of a run that has begun."""
-    assert state.started is not None
-    assert state.best is not None
     return Certificate(
         wanted=state.overrides.get(KEY, wants_certificate(state.started)) is True,
         initial=state.started.skill.hash,

@@ -48,6 +48,7 @@ from skillopt_es.projections.state import (
     Kind,
     Measurement,
     Origin,
+    OutOfPlace,
     Partial,
     RolloutsByItem,
     RunState,
@@ -96,9 +97,28 @@ def moved(held: Mapping[str, T], event: Event, text: T) -> dict[str, T]:
     return {**held, **dict.fromkeys(takes(event), text)}
 
 
-def placed(state: RunState[S], **standings: Standing) -> RunState[S]:
-    """The state with these skills in the places of these names."""
-    return replace(state, standings={**state.standings, **standings})
+def beginning(event: RunStarted, algorithm: S) -> RunState[S]:
+    """The state of a run after its first event, with what its algorithm knows at first."""
+    first = Standing(skill=event.skill)
+    return RunState(started=event, current=first, best=first, certified=first, algorithm=algorithm)
+
+
+def placed(state: RunState[S], event: Event, standing: Standing) -> RunState[S]:
+    """The state with this skill in the places that the event gives to it."""
+    now = {**state.standings, **dict.fromkeys(takes(event), standing)}
+    return replace(state, current=now["current"], best=now["best"], certified=now["certified"])
+
+
+def _each_standing(state: RunState[S], now: Callable[[Standing], Standing]) -> RunState[S]:
+    """The state with each skill that holds a place as it is `now`."""
+    return replace(state, current=now(state.current), best=now(state.best), certified=now(state.certified))
+
+
+def waiting(state: RunState[S]) -> CandidateBuilt:
+    """The candidate that waits for its verdict; raises OutOfPlace where none does."""
+    if state.built is None:
+        raise OutOfPlace("no candidate waits for a verdict")
+    return state.built
 
 
 def _built(state: RunState[S], event: CandidateBuilt) -> RunState[S]:
@@ -115,12 +135,11 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
         indecisive=state.counts.indecisive + (verdict.action == "indecisive"),
     )
     if verdict.taken:
-        assert state.built is not None
         # A text that is taken was measured: without a gate, too, or its score would be unknown.
         measured = state.measured[event.candidate]
         origin = Origin(kind="step", step=event.step)
-        standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
-        state = placed(state, **dict.fromkeys(takes(event), standing))
+        standing = standing_of(waiting(state).candidate, measured, origin=origin, step=event.step)
+        state = placed(state, event, standing)
     return replace(state, counts=counts, built=None, steps_done=event.step)
 
 
@@ -130,7 +149,6 @@ def _skipped(state: RunState[S], event: StepSkipped) -> RunState[S]:
 
 
 def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
-    assert state.current is not None
     # The text is as it was, and so are its place and its score.
     if event.skill.hash == state.current.skill.hash:
         return state
@@ -144,26 +162,24 @@ def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
         step=state.steps_done,
         stale_from=verdict.stale_from if kept else "",
     )
-    return placed(state, **dict.fromkeys(takes(event), standing))
+    return placed(state, event, standing)
 
 
 def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:
     """The score of the text before it is not its own: it has one when that very text was measured."""
-    assert state.current is not None
     if event.skill.hash == state.current.skill.hash:
         return state
     measured = state.current if event.stale_from else state.measured.get(event.skill.hash)
     origin = Origin(kind="appendix", step=event.step)
     standing = standing_of(event.skill, measured, origin=origin, step=event.step, stale_from=event.stale_from)
-    return placed(state, current=standing)
+    return placed(state, event, standing)
 
 
 def _promoted(state: RunState[S], event: BestPromoted) -> RunState[S]:
-    assert state.current is not None
     measured = state.measured[event.skill]
     # Of the current one: promoting changes its rank, not where it comes from.
     standing = replace(state.current, score=measured.stated, value=measured.value, stale_from="")
-    return placed(state, current=standing, best=standing)  # one text has one score
+    return replace(state, current=standing, best=standing)  # one text has one score
 
 
 def _wagered(state: RunState[S], event: CertificateWagered) -> RunState[S]:
@@ -171,8 +187,8 @@ def _wagered(state: RunState[S], event: CertificateWagered) -> RunState[S]:
     state = replace(state, wagers=(*state.wagers, event))
     if not event.moved:
         return state
-    held = {state.standings[name].skill.hash: state.standings[name] for name in ("best", "current")}
-    return placed(state, certified=held[event.challenger])
+    held = {each.skill.hash: each for each in (state.best, state.current)}
+    return placed(state, event, held[event.challenger])
 
 
 def _gap(state: RunState[S], event: GapFound) -> RunState[S]:
@@ -182,7 +198,7 @@ def _gap(state: RunState[S], event: GapFound) -> RunState[S]:
         step = state.steps_done if event.step is None else event.step
         measured = state.measured.get(event.skill.hash)
         origin = Origin(kind="unknown", place=event.place)
-        state = placed(state, current=standing_of(event.skill, measured, origin=origin, step=step))
+        state = placed(state, event, standing_of(event.skill, measured, origin=origin, step=step))
     return state if event.step is None else replace(state, built=None, steps_done=event.step)
 
 
@@ -196,11 +212,6 @@ MOVES: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     CertificateWagered: _wagered,
     GapFound: _gap,
 }
-
-
-def _started(state: RunState[S], event: RunStarted) -> RunState[S]:
-    standing = Standing(skill=event.skill)
-    return replace(state, status="running", started=event, standings=dict.fromkeys(takes(event), standing))
 
 
 def _resumed(state: RunState[S], event: RunResumed) -> RunState[S]:
@@ -224,14 +235,15 @@ def _forked(state: RunState[S], event: RunForked) -> RunState[S]:
         measured = Ledger()
         for skill, found in state.measured.items():
             measured = measured.put(skill, replace(found, value=event.values.get(skill, found.value)))
-    return replace(
+    values = event.values
+    state = replace(
         state,
         forked=event,
         looks=state.looks.forked(),
         overrides={**state.overrides, **{setting.key: setting.value for setting in event.overrides}},
         measured=measured,
-        standings={name: _revalued(each, event.values) for name, each in state.standings.items()},
     )
+    return _each_standing(state, lambda each: _revalued(each, values))
 
 
 def _revalued(standing: Standing, values: Mapping[str, float]) -> Standing:
@@ -311,7 +323,7 @@ def _steered(state: RunState[S], event: RunSteered) -> RunState[S]:
         return state
     measured = state.measured.get(event.skill.hash)
     origin = Origin(kind="struck", step=state.steps_done)
-    return placed(state, current=standing_of(event.skill, measured, origin=origin, step=state.steps_done))
+    return placed(state, event, standing_of(event.skill, measured, origin=origin, step=state.steps_done))
 
 
 def with_rollouts(state: RunState[S], events: Sequence[RolloutCompleted]) -> RunState[S]:
@@ -356,16 +368,11 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
     in_part = bool(event.carried) and event.carried_from == event.skill and not event.goes_on
     drawn = Drawn(score=event.score, place=event.place, items=items, in_part=in_part)
     if known is None or event.goes_on:
-        known = Measurement(drawn=(drawn,), value=event.value)
+        now = Measurement(drawn=(drawn,), value=event.value)
     else:
-        known = _drawn_again(known, event, drawn)
-    return replace(
-        state,
-        measured=_put(state.measured, event.skill, known),
-        standings={name: _with_score(each, event, known) for name, each in state.standings.items()},
-        rollouts=rollouts,
-        partial=partial,
-    )
+        now = _drawn_again(known, event, drawn)
+    state = replace(state, measured=_put(state.measured, event.skill, now), rollouts=rollouts, partial=partial)
+    return _each_standing(state, lambda each: _with_score(each, event, now))
 
 
 def _seen(state: RunState[S], known: Measurement | None, rows: Mapping[str, RolloutCompleted]) -> RunState[S]:
@@ -429,7 +436,6 @@ def _imported(state: RunState[S], event: RunImported) -> RunState[S]:
 
 def _retracted(state: RunState[S], event: EvidenceRetracted) -> RunState[S]:
     """What is still to be drawn and tried is so without the retracted items."""
-    assert state.started is not None
     # With a place, only what was tried there is no evidence: the items stay in their splits.
     if event.place:
         return state
@@ -450,17 +456,18 @@ def _measured_without(state: RunState[S], gone: frozenset[str], values: Mapping[
     measured: Ledger[str, Measurement] = Ledger()
     for skill, found in state.measured.items():
         measured = measured.put(skill, found.without(gone, values.get(skill, found.value)))
-    standings = {}
-    for name, each in state.standings.items():
+
+    def scored(each: Standing) -> Standing:
         known = measured.get(each.stale_from or each.skill.hash)
         score = each.score if known is None or each.score is None else known.stated
-        standings[name] = replace(_revalued(each, values), score=score)
+        return replace(_revalued(each, values), score=score)
+
     partial = {
         key: replace(begun, rows={item: row for item, row in begun.rows.items() if item not in gone})
         for key, begun in state.partial.items()
     }
     rollouts = {place: _without(done, lambda row: row.item in gone) for place, done in state.rollouts.items()}
-    return replace(state, measured=measured, standings=standings, partial=partial, rollouts=rollouts)
+    return _each_standing(replace(state, measured=measured, partial=partial, rollouts=rollouts), scored)
 
 
 def without_items(items: tuple[str, ...], gone: tuple[str, ...]) -> tuple[str, ...]:
@@ -469,7 +476,6 @@ def without_items(items: tuple[str, ...], gone: tuple[str, ...]) -> tuple[str, .
 
 
 _HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
-    RunStarted: _started,
     RunResumed: _resumed,
     RunForked: _forked,
     EvidenceRetracted: _retracted,
@@ -491,3 +497,12 @@ def evolve(state: RunState[S], event: Event) -> RunState[S]:
         return with_rollouts(state, (event,))
     handler = _HANDLERS.get(type(event))
     return state if handler is None else handler(state, event)
+
+
+def core_after(state: RunState[object] | None, event: Event) -> RunState[object]:
+    """The core of a run's state after one more event, for readers who need no more; None before the first."""
+    if state is not None:
+        return evolve(state, event)
+    if not isinstance(event, RunStarted):
+        raise OutOfPlace(f"{type(event).__name__} before the run has begun")
+    return beginning(event, None)

@@ -205,22 +205,26 @@ S_co = TypeVar("S_co", covariant=True)
 @frozen(kw_only=True)
 class RunState(Generic[S_co]):
     """
-    Everything that is known of a run; equal for equal events.
+    Everything that is known of a run that has begun; equal for equal events. Before its first event there is no state.
 
-    `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
-    that ever gave two results under one text, `repeated` how often one was tried again; `misjudged` how many replies
-    of the judge were of no use, by the slot of the attempt that they are about.
-    `exposure` says what training items have met, `wagers` what was bet on the certificate. `algorithm` is None until
-    the run has started.
+    `current` is the skill that training goes on from, `best` the one that the run is to deliver, `certified` the one of
+    which it is certain enough that it beats the certified one before. `built` is the candidate that waits for its
+    verdict. `types` has the type of each validation item, `flipped` those that ever gave two results under one text,
+    `repeated` how often one was tried again; `misjudged` how many replies of the judge were of no use, by the slot of
+    the attempt that they are about. `exposure` says what training
+    items have met, `wagers` what was bet on the certificate. `algorithm` is what only its way of training knows.
     """
 
-    status: Literal["new", "running", "paused", "completed"] = "new"
-    started: RunStarted | None = None
+    started: RunStarted
+    current: Standing
+    best: Standing
+    certified: Standing
+    algorithm: S_co
+    status: Literal["running", "paused", "completed"] = "running"
     paused: RunPaused | None = None
     overrides: Mapping[str, Json] = field(factory=dict)
     completed: RunCompleted | None = None
     stopped: TrainingStopped | None = None
-    standings: Mapping[str, Standing] = field(factory=dict)
     built: CandidateBuilt | None = None
     steps_done: int = 0
     rollouts: Mapping[str, RolloutsByItem] = field(factory=dict)
@@ -240,22 +244,15 @@ class RunState(Generic[S_co]):
     imported: RunImported | None = None
     forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()
-    algorithm: S_co = None  # type: ignore[assignment]  # there is no algorithm before there is a run
 
     @property
-    def current(self) -> Standing | None:
-        """The skill that training goes on from."""
-        return self.standings.get("current")
+    def standings(self) -> Mapping[str, Standing]:
+        """The skill in each place that a skill can hold."""
+        return {"current": self.current, "best": self.best, "certified": self.certified}
 
-    @property
-    def best(self) -> Standing | None:
-        """The skill that the run is to deliver."""
-        return self.standings.get("best")
 
-    @property
-    def certified(self) -> Standing | None:
-        """The skill of which it is certain enough that it beats the certified one before; first of all, the initial."""
-        return self.standings.get("certified")
+class OutOfPlace(LookupError):
+    """An event, or a decision, for which nothing that is recorded before it has made the way."""
 
 
 AnyState = RunState[object]

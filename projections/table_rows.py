@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
 
 from skillopt_es.events.catalog import (
     AppendixExtended,
@@ -39,9 +38,9 @@ from skillopt_es.events.values import (
     SkillTree,
     Suggestion,
 )
-from skillopt_es.projections.core import evolve
+from skillopt_es.projections.core import core_after
 from skillopt_es.projections.lines import StepLine
-from skillopt_es.projections.state import RunState, proposals_in
+from skillopt_es.projections.state import AnyState, proposals_in
 
 Cell = str | int | float | None
 Row = dict[str, Cell]
@@ -184,13 +183,15 @@ def _what(proposal: Proposal) -> Row:
 
 def run_row(run: RunInfo, events: Iterable[Recorded]) -> Row:
     """A run as a whole: how it began, where it stands, and its best skill."""
-    state = reduce(evolve, (recorded.event for recorded in events), RunState[object]())
-    started, best = state.started, state.best
+    state: AnyState | None = None
+    for recorded in events:
+        state = core_after(state, recorded.event)
+    started, best = (None, None) if state is None else (state.started, state.best)
     return {
         "run_id": run.run_id,
         "parent_id": run.parent_run,
         "created_at": run.created_at,
-        "status": state.status,
+        "status": "new" if state is None else state.status,
         "software": started.software if started else None,
         "initial": started.skill.hash if started else None,
         "best": best.skill.hash if best else None,

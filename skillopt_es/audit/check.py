@@ -54,7 +54,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.held_out import HeldOut
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.opening import local_executor
 from skillopt_es.skill.pins import without_line
 
@@ -79,7 +79,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
     executor = local_executor()
     texts = _Noticing(log, log.erasures.texts)
     ports = Ports(calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor)
-    walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
+    walk = _Walk(run, folder, ports, texts, log.erasures.redacted, evolve(None, first.event))
     wrong = await walk.all(first, first.event, events)
     return CheckReport(
         events=walk.events,
@@ -115,7 +115,7 @@ class _Walk:
     ports: Ports
     evidence: _Noticing
     redacted: frozenset[int]
-    state: AnyState = field(factory=RunState[object])
+    state: AnyState
     coming: deque[Unit | Event] = field(factory=deque)
     held_out: HeldOut = field(factory=HeldOut)
     texts: dict[str, SkillTree] = field(factory=dict)
@@ -133,25 +133,22 @@ class _Walk:
 
     async def all(self, first: Recorded, started: RunStarted, others: Iterator[Recorded]) -> list[Mismatch]:
         """Every event that does not follow."""
-        found: list[Mismatch] = []
-        wrong, recorded = self.leak(first) or self.start(first, started), first
-        while True:
-            if wrong is not None:
-                found.append(wrong)
-                try:
-                    self._take(recorded.event)
-                except ILLEGAL as error:
-                    return [*found, cannot_go_on(recorded, error)]
-            following = next(others, None)
-            if following is None:
-                return found
-            recorded = following
+        wrong = self.leak(first) or self.start(first, started)
+        found = [] if wrong is None else [wrong]
+        for recorded in others:
             try:
                 wrong = self.leak(recorded) or await self.step(recorded)
             except ILLEGAL as error:
                 if not found:  # in a log whose events all followed so far, it is ours to fix
                     raise
                 wrong = mismatch(recorded, f"cannot be derived from what is recorded before it ({error})")
+            if wrong is not None:
+                found.append(wrong)
+                try:
+                    self._take(recorded.event)
+                except ILLEGAL as error:
+                    return [*found, cannot_go_on(recorded, error)]
+        return found
 
     def _take(self, event: Event) -> None:
         """An event as it is recorded, though it does not follow; what was due is planned anew after it."""
@@ -159,14 +156,19 @@ class _Walk:
         self.state = evolve(self.state, event)
         if isinstance(event, RunForked | RunResumed):
             self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
-        if isinstance(event, EvidenceRetracted) and self.state.started is not None:
+        if isinstance(event, EvidenceRetracted):
             self.run = changed(self.run, started=self.state.started)
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
         per_epoch, total = self.algorithm.steps(self.run.config.train, len(event.splits.train))
-        return self._compared(recorded, {"steps_per_epoch": per_epoch, "total_steps": total})
+        wanted = {"steps_per_epoch": per_epoch, "total_steps": total}
+        found = {name: getattr(event, name) for name in wanted}
+        if found != wanted:
+            return came_out_otherwise(recorded, mapping_differences(found, wanted))
+        self.events += 1
+        return None
 
     def leak(self, recorded: Recorded) -> Mismatch | None:
         """Whether an event lets a validation or test item be evidence; looked at apart from what follows."""
@@ -246,11 +248,9 @@ class _Walk:
 
     def _from_outside(self, recorded: Recorded) -> Mismatch | None:
         """What only the outside world can say, folded; of an order, what it leaves follows from it."""
-        event, current = recorded.event, self.state.current
-        if isinstance(event, RunSteered) and event.skill is not None:
-            assert current is not None
-            if event.skill != without_line(current.skill, event.text):
-                return mismatch(recorded, "says that another text is left once the line is struck")
+        event, current = recorded.event, self.state.current.skill
+        if isinstance(event, RunSteered) and event.skill not in (None, without_line(current, event.text)):
+            return mismatch(recorded, "says that another text is left once the line is struck")
         if isinstance(event, EvidenceRetracted):
             values = None if event.place else values_without(event.items, self.state, self.run)
             if event.values != values:
@@ -260,7 +260,6 @@ class _Walk:
         if (isinstance(event, RunResumed) and event.overrides) or isinstance(event, RunSteered):
             self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
         if isinstance(event, EvidenceRetracted):
-            assert self.state.started is not None
             self.run = changed(self.run, started=self.state.started)
         return None
 

@@ -24,9 +24,9 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.core import evolve
+from skillopt_es.projections.core import core_after
 from skillopt_es.projections.deciding import metric_in
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.usage import RunUsage, UsageSums
 
 
@@ -74,16 +74,16 @@ def improvement_of(events: Iterable[Event], usage: RunUsage) -> Improvement:
         walk.saw(event)
     walk.close("under way", "", *spent)
     state = walk.state
-    first = None if state.started is None else state.measured.get(state.started.skill.hash)
+    first = None if state is None else state.measured.get(state.started.skill.hash)
     return Improvement(
         curve=tuple(walk.curve),
         by_stage=usage.by_stage,
         total=usage.total,
         first=None if first is None else first.value,
-        best=None if state.best is None else state.best.value,
+        best=None if state is None else state.best.value,
         edits=sum(each.edits for each in walk.curve),
-        metric="" if state.started is None else metric_in(state.started, state.overrides),
-        lines=0 if state.best is None or state.started is None else new_lines(state.started.skill, state.best.skill),
+        metric="" if state is None else metric_in(state.started, state.overrides),
+        lines=0 if state is None else new_lines(state.started.skill, state.best.skill),
     )
 
 
@@ -111,7 +111,7 @@ class _Walk:
     """The run so far, and what of its usage is not told yet."""
 
     left: dict[str, UsageSums]
-    state: AnyState = field(factory=RunState[object])
+    state: AnyState | None = None
     curve: list[Stretch] = field(factory=list)
     so_far: UsageSums = field(factory=UsageSums)
     best: float | None = None
@@ -122,10 +122,10 @@ class _Walk:
     def saw(self, event: Event) -> None:
         """One more event; some of them end a stretch."""
         before = self.state
-        self.state = evolve(before, event)
+        self.state = core_after(before, event)
         match event:
             case SkillScored() if event.place == BASELINE:
-                self.best = None if self.state.best is None else self.state.best.value
+                self.best = self.state.best.value
                 self.close("baseline", "", "baseline")
             case CandidateGated():
                 edits, lines = _taken(before) if event.verdict.taken else (0, 0)
@@ -153,7 +153,7 @@ class _Walk:
     def close(self, name: str, verdict: str, *parts: str, edits: int = 0, lines: int = 0) -> None:
         """The end of a stretch; one that neither used nor changed anything is not told."""
         usage = sum((self.left.pop(part) for part in parts if part in self.left), UsageSums())
-        best = None if self.state.best is None else self.state.best.value
+        best = None if self.state is None else self.state.best.value
         gained = 0.0 if best is None or self.best is None else 100 * (best - self.best)
         self.best = best if best is not None else self.best
         if not usage.calls and not gained and not name.startswith("step "):
@@ -173,9 +173,9 @@ class _Walk:
         )
 
 
-def _taken(before: AnyState) -> tuple[int, int]:
+def _taken(before: AnyState | None) -> tuple[int, int]:
     """How many edits an accepted candidate applied, and how many lines are new in it."""
-    if before.built is None or before.current is None:
+    if before is None or before.built is None:
         return 0, 0
     applied = sum(report.status.startswith("applied") for report in before.built.reports)
     return applied, new_lines(before.current.skill, before.built.candidate)

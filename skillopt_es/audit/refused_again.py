@@ -44,7 +44,7 @@ def earlier_refusals(reading: Reading, patches: set[str]) -> Mapping[str, str]:
             state, _ = fold_log(reading.read(after=last, until=row.seq - 1), state)
             last = row.seq - 1
             assert isinstance(row.event, PatchProposed)
-            if isinstance(state.algorithm, Search):
+            if state is not None and isinstance(state.algorithm, Search):
                 told[row.event.patch] = _refusals(cast("SearchState", state), row.event, reading, evidence)
     return told
 
@@ -52,7 +52,7 @@ def earlier_refusals(reading: Reading, patches: set[str]) -> Mapping[str, str]:
 def _refusals(state: SearchState, event: PatchProposed, reading: Reading, evidence: RecordedTexts) -> str:
     step = state.algorithm.step
     group = next((each for each in step.groups if each.id == event.patch), None) if step is not None else None
-    if group is None or state.started is None or not event.calls:
+    if group is None or not event.calls:
         return ""
     run = recorded_run(state.started, reading.log.path.parent, state.overrides)
     found = taken_from(evidence.exchange(event.calls[-1]).answer, group, asked_about(group, state, run, evidence))

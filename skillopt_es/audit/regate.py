@@ -8,7 +8,7 @@ After it, the recorded candidates are those of another history: what the rule wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from attrs import define, evolve, field
@@ -33,7 +33,6 @@ from skillopt_es.events.catalog import (
     RunCompleted,
     RunForked,
     RunResumed,
-    RunStarted,
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
@@ -51,23 +50,27 @@ from skillopt_es.gate.verdicts import (
     judged,
     too_large,
 )
-from skillopt_es.projections.core import placed
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 
 Judgement = CandidateGated | SlowUpdateApplied
 RunAt = Callable[[AnyState], RunData]
 
 
-def regate(records: Iterable[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:
-    """The verdicts of the rule in `run_at(state)`, which answers with the other rule's run for the settings so far."""
-    walk = _Walk(run_at, graded)
+def regate(records: Iterator[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:
+    """
+    The verdicts of the rule in `run_at(state)`, which answers with the other rule's run for the settings so far.
+
+    The first of the records is the start of the run.
+    """
+    first = next(records).event
+    begun = after(None, first)
+    walk = _Walk(run_at, graded, begun, begun, run_at(begun), {skill.hash: skill for skill in skills_in(first)})
     for recorded in records:
         walk.step(recorded)
-    best, other = walk.recorded.best, walk.other.best
     return Regated(
         verdicts=tuple(walk.verdicts),
-        best_recorded="" if best is None else best.skill.hash,
-        best_derived="" if other is None else other.skill.hash,
+        best_recorded=walk.recorded.best.skill.hash,
+        best_derived=walk.other.best.skill.hash,
         told=walk.told,
         read=walk.read,
         evaluations=tuple(walk.evaluations),
@@ -85,11 +88,11 @@ class _Walk:
     """The run as recorded, and as the other rule would have it; equal but for values until the two part."""
 
     run_at: RunAt
-    graded: Regraded = AS_RECORDED
-    recorded: AnyState = field(factory=RunState[object])
-    other: AnyState = field(factory=RunState[object])
-    run: RunData | None = None
-    texts: dict[str, SkillTree] = field(factory=dict)
+    graded: Regraded
+    recorded: AnyState
+    other: AnyState
+    run: RunData
+    texts: dict[str, SkillTree]
     verdicts: list[Verdict] = field(factory=list)
     parted: bool = False
     settled: bool = False
@@ -106,7 +109,7 @@ class _Walk:
         self.recorded = after(self.recorded, event)
         if followed is not None:
             self.other = after(self.other, followed)
-        if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
+        if isinstance(event, RunResumed | RunForked | EvidenceRetracted):
             self.run = self.run_at(self.recorded)
 
     def _followed(self, seq: int, event: Event) -> Event | None:
@@ -140,8 +143,8 @@ class _Walk:
     def _revalued(self, event: RunForked | EvidenceRetracted) -> Event:
         """What measured skills count from here on, by the other rule."""
         if isinstance(event, EvidenceRetracted):
-            return evolve(event, values=values_without(event.items, self.other, self._run))
-        old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
+            return evolve(event, values=values_without(event.items, self.other, self.run))
+        old, new = self.run.config.evaluation, self.run_at(after(self.recorded, event))
         return evolve(event, values=gate_values(self.other, self.texts, old, new))
 
     def _tried(self, seq: int, event: RolloutCompleted) -> Event:
@@ -163,7 +166,7 @@ class _Walk:
         )  # fmt: skip
         if event.purpose != "selection":
             return evolve(event, score=score)
-        return evolve(event, score=score, value=self._run.gate_value(score, self.texts[event.skill]))
+        return evolve(event, score=score, value=self.run.gate_value(score, self.texts[event.skill]))
 
     def _ended(self, seq: int, event: CertificateWagered | BestPromoted | RunCompleted) -> Event | None:
         """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""
@@ -173,11 +176,6 @@ class _Walk:
         if not self.settled:
             self._promoted(seq, "promote" if isinstance(event, BestPromoted) else "keep")
         return event if isinstance(event, RunCompleted) else None
-
-    @property
-    def _run(self) -> RunData:
-        assert self.run is not None
-        return self.run
 
     def _was_refused(self, seq: int, event: StepSkipped) -> Event:
         """A candidate that was refused untried: a rule that would try it misses its result."""
@@ -198,20 +196,19 @@ class _Walk:
     def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
         """Why the rule refuses the open step's candidate untried; empty when it does not."""
         built = self.other.built
-        if built is None or not self._run.config.evaluation.use_gate:
+        if built is None or not self.run.config.evaluation.use_gate:
             return ""
         if self._as_current(built.candidate):
             return ""
-        if too_large(self._run, built.candidate):
+        if too_large(self.run, built.candidate):
             return "too_large"
         return "untrusted_only" if self._doubts() else ""
 
     def _doubts(self) -> str:
-        return algorithm_at(self.other).doubts(self.other, self._run)
+        return algorithm_at(self.other).doubts(self.other, self.run)
 
     def _as_current(self, candidate: SkillTree) -> bool:
-        assert self.other.current is not None
-        return counts_as_measured(self.other, self._run, self.other.current, candidate)
+        return counts_as_measured(self.other, self.run, self.other.current, candidate)
 
     def _gated(self, seq: int, event: CandidateGated) -> Event:
         refusal = self._refusal()
@@ -220,7 +217,7 @@ class _Walk:
         why = self._missing(event.candidate)
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
-        derived = candidate_gated(self.other, self._run)
+        derived = candidate_gated(self.other, self.run)
         self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
         if self.told is None and event.verdict.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
@@ -243,14 +240,12 @@ class _Walk:
             Verdict(seq=seq, kind="candidate", number=event.step, recorded=recorded.action, derived=reason,
                     changed=recorded.taken)
         )  # fmt: skip
-        size = too_large(self._run, self.texts[event.candidate])
+        size = too_large(self.run, self.texts[event.candidate])
         detail = size if reason == "too_large" else self._doubts()
         return StepSkipped(step=event.step, reason=reason, detail=detail)
 
     def _elsewhere(self, seq: int, event: Event) -> Event:
         """Any other event: a verdict of the algorithm's own is judged anew; else the algorithm says what stays."""
-        if self.other.started is None:
-            return event
         algorithm = algorithm_at(self.other)
         judging = algorithm.judging(self.other, event)
         if judging is None:
@@ -259,7 +254,7 @@ class _Walk:
         why = self._missing(event.candidate, judging)
         if why:
             return self._unknown(seq, "guidance", judging.number, event, why)
-        derived = judging.decide(self._run)
+        derived = judging.decide(self.run)
         assert isinstance(derived, Judgement)
         changed = event.verdict.action != derived.verdict.action
         self._judged(seq, "guidance", judging.number, event, derived, changed)
@@ -284,20 +279,17 @@ class _Walk:
 
     def _same_current(self) -> bool:
         """Whether the texts in which something is put are one; what follows an accepted candidate may be in another."""
-        assert self.other.current is not None
-        assert self.recorded.current is not None
         return self.other.current.skill.hash == self.recorded.current.skill.hash
 
     def _missing(self, candidate: str, judging: Judging | None = None) -> str:
         """Which result the other rule would need and the run never had; empty when it has all."""
         current = self.other.current
-        assert current is not None
         built = None if judging is not None else self.other.built
-        if judging is not None and judging.refused(self._run):
+        if judging is not None and judging.refused(self.run):
             return ""
         if built is not None and self._as_current(built.candidate):
             return ""
-        compares = judging is not None or self._run.config.evaluation.use_gate
+        compares = judging is not None or self.run.config.evaluation.use_gate
         in_part = compares and not current.stale_from and (candidate, 1) in self.other.partial
         if candidate not in self.other.measured and not in_part:
             return "the candidate was never measured"
@@ -307,7 +299,7 @@ class _Walk:
             return ""
         gated_by = algorithm_at(self.other).gated_by
         contest = candidate_contest(self.other) if judging is None else judging.contest
-        return self._undrawn(contest, gated_by(self.other, self._run) if judging is None else self._run)
+        return self._undrawn(contest, gated_by(self.other, self.run) if judging is None else self.run)
 
     def _undrawn(self, contest: Contest, run: RunData) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""
@@ -322,9 +314,7 @@ class _Walk:
 
     def _promoted(self, seq: int, recorded: str) -> None:
         """Whether the final skill takes the best one's place, by either rule."""
-        current, best, run = self.other.current, self.other.best, self._run
-        assert current is not None
-        assert best is not None
+        current, best, run = self.other.current, self.other.best, self.run
         self.settled = True
         derived: str | None = "keep"
         why = ""
@@ -336,7 +326,7 @@ class _Walk:
                 derived = None
             elif is_better(self.other, run, final_contest(self.other)):
                 derived = "promote"
-                self.other = placed(self.other, best=current)
+                self.other = evolve(self.other, best=current)
         self._say(
             Verdict(
                 seq=seq,
@@ -353,7 +343,7 @@ class _Walk:
 
     def _unknown(self, seq: int, kind: Kind, number: int, event: Judgement, why: str) -> Event:
         """Without the result, the other history follows the recorded verdict; from here on it is a guess."""
-        known, current = self.other.measured.get(event.candidate), self.other.current
+        known = self.other.measured.get(event.candidate)
         self._say(
             Verdict(
                 seq=seq,
@@ -363,7 +353,7 @@ class _Walk:
                 derived=None,
                 changed=None,
                 value=None if known is None else known.value,
-                against=None if current is None else current.value,
+                against=self.other.current.value,
                 why=why,
             )
         )

@@ -29,7 +29,6 @@ def regated(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
     check_allowed("regate", first.event, folder.name)
 
     def run_at(state: AnyState) -> RunData:
-        assert state.started is not None
         run = recorded_run(state.started, folder, state.overrides)
         if not changed:
             return run

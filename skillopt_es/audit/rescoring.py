@@ -45,7 +45,7 @@ from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Hands, Item, can_regrade
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import OpenData, local_executor, open_hands
@@ -84,7 +84,6 @@ async def rescored(
     changed = _settings(overrides)
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides
-    assert started is not None
     home = Path(tried.last.config.folder)
     config = recorded_run(started, folder, {**overridden, **asked_from_here(changed, home)}).config
     executor = local_executor()
@@ -133,7 +132,6 @@ def _check_environment(environment: Environment) -> None:
 
 def _as_it_was(folder: Path) -> RunAt:
     def run_at(state: AnyState) -> RunData:
-        assert state.started is not None
         return recorded_run(state.started, folder, state.overrides)
 
     return run_at
@@ -161,7 +159,8 @@ class _Tried:
 
 def _tried(log: Events, folder: Path) -> _Tried:
     """All rollouts of a run that asked somebody, each with the skill, the seed and the settings of its time."""
-    state, rollouts = RunState[object](), list[_Try]()
+    state: AnyState | None = None
+    rollouts = list[_Try]()
     texts: dict[str, SkillTree] = {}
     seeds: dict[str, int] = {}
     run: RunData | None = None
@@ -172,21 +171,19 @@ def _tried(log: Events, folder: Path) -> _Tried:
         if isinstance(event, RunStarted):
             check_allowed("rescore", event, folder.name)
         if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
-            assert state.started is not None
             run = recorded_run(state.started, folder, state.overrides)
         if isinstance(event, EpochPlanned):
             seeds.update(_seeds(event, state))
         if isinstance(event, RolloutCompleted) and event.calls:
             assert run is not None
             rollouts.append(_planned(recorded, event, texts[event.skill], seeds, run))
-    if run is None:
+    if state is None or run is None:
         raise NotInRun(f"{folder.name} stopped before it began: it has no answers")
     return _Tried(tuple(rollouts), state, run)
 
 
 def _seeds(event: EpochPlanned, state: AnyState) -> Iterator[tuple[str, int]]:
     """The seed of each place of an epoch's training."""
-    assert state.started is not None
     per_epoch = state.started.steps_per_epoch
     share = len(event.batches) // per_epoch
     for index, batch in enumerate(event.batches):

@@ -30,7 +30,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place, result_named
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.reading import Reading, whole_log
 from skillopt_es.sessions.forking import Fork, make_fork
 from skillopt_es.sessions.session import read_state
@@ -61,9 +61,9 @@ def retracted(
     return Retracted(make_fork(parent, seq, folder, then=(event,), now=now), event, done)
 
 
-def _check_splits(evidence: Evidence, parent: Path, state: AnyState) -> None:
+def _check_splits(evidence: Evidence, parent: Path, state: AnyState | None) -> None:
     """That the run goes on with the item, and can go on without it; what cannot be forked, `make_fork` refuses."""
-    if state.started is None or state.imported is not None or evidence.place:
+    if state is None or state.imported is not None or evidence.place:
         return
     splits = state.started.splits
     if evidence.item not in (*splits.train, *splits.val, *splits.test):
@@ -76,9 +76,9 @@ def _check_splits(evidence: Evidence, parent: Path, state: AnyState) -> None:
             )
 
 
-def _check_beginning(evidence: Evidence, parent: Path, state: AnyState) -> None:
+def _check_beginning(evidence: Evidence, parent: Path, state: AnyState | None) -> None:
     """That nothing the run began with can descend from the evidence: no moment of it would be early enough."""
-    learned = None if state.started is None else state.started.learned
+    learned = None if state is None else state.started.learned
     if learned is not None:
         raise ConfigError(
             f"{parent.name} began with what {learned.run} had learned, and that may descend from {evidence.item}",
@@ -154,7 +154,8 @@ def before(evidence: Evidence, log: EventLog) -> tuple[int, int | None]:
 
     From such a moment a run can go on without it.
     """
-    state, clean = RunState[object](), 0
+    state: AnyState | None = None
+    clean = 0
     for recorded in log.read():
         if meets(evidence, recorded.event):
             return clean, recorded.seq

@@ -122,7 +122,7 @@ def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
     if chain.ranked is None or not chain.ranked.event.effects:
         return {}
     state, _ = fold_log(reading.read(until=chain.ranked.seq - 1))
-    if state.started is None or state.built is None or not isinstance(state.algorithm, Skills):
+    if state is None or state.built is None or not isinstance(state.algorithm, Skills):
         return {}  # the log can be read in part only
     run, known = recorded_run(state.started, reading.log.path.parent, state.overrides), cast("SkillsState", state)
     changes = changes_of(known)

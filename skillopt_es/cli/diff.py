@@ -79,7 +79,6 @@ def _skills(
 
     folder = find_run(run, directory)
     _, state, _ = _state(Side(run, None), folder, problems)
-    assert state.started is not None
     skills = {"initial": Standing(skill=state.started.skill), "best": state.best, "current": state.current}
     found = standing_diff(after, skills[before], skills[after], state)
     return f"{folder.name}, {before} skill", f"{folder.name}, {after} skill", found
@@ -132,7 +131,7 @@ def _state(
         begin = after if after is not None and after[2] <= seq else None
         records = reading.read(after=begin[2] if begin else 0, until=seq)
         state = fold((recorded.event for recorded in records), begin[1] if begin else None)
-        if state.started is None:
+        if state is None:
             raise reading.problem or NotInRun(
                 f"{reading.run.name} has not begun", hint="there is nothing to compare yet"
             )

@@ -56,7 +56,6 @@ def _as_json(state: AnyState, run: Path) -> Json:
 
 def _print(state: AnyState, run: Path, directory: Path, events: int) -> None:
     where = dir_option(directory)
-    assert state.started is not None
     click.echo(
         f"imported    {run.name}: {counted(events, 'event')}, step {state.steps_done} of {state.started.total_steps}"
     )

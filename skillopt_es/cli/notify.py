@@ -87,10 +87,10 @@ def note_ending(ending: Ending, state: AnyState) -> None:
     ending.status = state.status
     if state.paused is not None:
         ending.reason, ending.message = state.paused.reason, state.paused.message
-    elif state.best is not None:
-        metric = "score" if state.started is None else metric_words(metric_in(state.started, state.overrides))
+    else:
+        metric = metric_words(metric_in(state.started, state.overrides))
         ending.message = f"best {metric} {shown_value(state.best.value)} on validation"
-    ending.more = {"best": None if state.best is None else state.best.value, "steps": state.steps_done}
+    ending.more = {"best": state.best.value, "steps": state.steps_done}
 
 
 def _tell(notifiers: Sequence[Notifier], notice: Mapping[str, Json]) -> None:

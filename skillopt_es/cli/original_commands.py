@@ -109,7 +109,7 @@ def _own_best(said: str) -> str:
     if file.name != BEST or file.exists() or not (file.parent / LOG_FILE).exists():
         return said
     state = read_state(file.parent)
-    if state.best is None:
+    if state is None:
         raise Refusal(f"--skill {said}: {file.parent} stopped before it began, so it has no best skill")
     ours = write_best(state, file.parent)
     click.echo(f"note: {file.parent} is a run of skillopt-es, whose best skill is {ours}", err=True)

@@ -80,7 +80,8 @@ class Progress:
 
     def _where(self) -> str:
         """The step that is under way, where there is one."""
-        step = algorithm_at(self._tally.state).words.step(self._tally.state)
+        state = self._tally.state
+        step = None if state is None else algorithm_at(state).words.step(state)
         return "" if step is None else f"step {step}: "
 
     def _wait(self) -> None:

@@ -26,7 +26,7 @@ from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import part_words
 from skillopt_es.projections.deciding import metric_in
 from skillopt_es.projections.lines import part_of
-from skillopt_es.projections.state import AnyState, Standing
+from skillopt_es.projections.state import AnyState, Counts, Standing
 from skillopt_es.runs.lookup import Moment
 from skillopt_es.runs.reading import whole_log
 
@@ -79,7 +79,7 @@ def _replay(
     seq = _seq(reading, until)
     state, _ = fold_log(reading.read(until=seq))
     cut = reading.until < seq
-    if reading.problem is not None and (cut or until is None) and (out is not None or state.started is None):
+    if reading.problem is not None and (cut or until is None) and (out is not None or state is None):
         raise reading.problem
     seq, head = min(seq, reading.until), reading.head().seq
     report = _check(reading.log, folder, seq) if checking and not cut else None
@@ -132,18 +132,17 @@ def _verdict(report: CheckReport | None, *, quiet: bool) -> int:
     )
 
 
-def _write(state: AnyState, out: Path) -> None:
+def _write(state: AnyState | None, out: Path) -> None:
     from skillopt_es.deploy.files import write_file, write_skill
     from skillopt_es.runs.snapshot import snapshot
 
-    for name, standing in (("current", state.current), ("best", state.best)):
-        if standing is not None:
-            write_skill(out / name, standing.skill)
+    for name, standing in () if state is None else (("current", state.current), ("best", state.best)):
+        write_skill(out / name, standing.skill)
     text = json.dumps(snapshot(state), indent=2, ensure_ascii=False, allow_nan=False)
     write_file(out / "state.json", f"{text}\n")
 
 
-def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> dict[str, Json]:
+def _as_json(folder: Path, state: AnyState | None, seq: int, head: int, report: CheckReport | None) -> dict[str, Json]:
     from skillopt_es.runs.snapshot import snapshot
 
     document: dict[str, Json] = {"run": folder.name, "seq": seq, "head": head, **snapshot(state)}
@@ -152,26 +151,27 @@ def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckRe
     return document
 
 
-def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
+def _print(folder: Path, state: AnyState | None, seq: int, head: int, report: CheckReport | None) -> None:
     from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
     from skillopt_es.runs.snapshot import counted_verdicts, position
 
-    if state.started is not None and state.started.algorithm == EVALUATION.name:
+    if state is not None and state.started.algorithm == EVALUATION.name:
         _print_evaluation(folder, state, seq, head, report)
         return
-    counts = state.counts
+    counts, paused = (Counts(), None) if state is None else (state.counts, state.paused)
     then = "" if seq == head else " then"
+    status = "new" if state is None else state.status
     click.echo(f"run        {folder.name} after event {seq:,} of {head:,}")
-    click.echo(f"status     {state.status}{then}" + (f": {state.paused.message}" if state.paused else ""))
+    click.echo(f"status     {status}{then}" + (f": {paused.message}" if paused else ""))
     click.echo(f"position   {position(state)}")
-    click.echo(f"current    {_standing(state, state.current)}")
-    click.echo(f"best       {_standing(state, state.best)}")
+    click.echo(f"current    {'-' if state is None else _standing(state, state.current)}")
+    click.echo(f"best       {'-' if state is None else _standing(state, state.best)}")
     click.echo(f"steps      {counted_verdicts(counts)}")
     unmeasured = f", {counts.unmeasured:,} of them without a result" if counts.unmeasured else ""
     click.echo(f"rollouts   {counts.rollouts:,}{unmeasured}")
     if counts.resumed:
         click.echo(f"resumed    {counted(counts.resumed, 'time')}")
-    for label, text in algorithm_at(state).words.remembered(state) if state.started is not None else ():
+    for label, text in () if state is None else algorithm_at(state).words.remembered(state):
         click.echo(f"{label:<10} {text}")
     if report is not None:
         _print_check(report)
@@ -198,7 +198,6 @@ def _print_evaluation(folder: Path, state: AnyState, seq: int, head: int, report
     click.echo(f"evaluation {folder.name} after event {seq:,} of {head:,}: one skill, no training run")
     if state.paused is not None:
         click.echo(f"status     paused: {state.paused.message}")
-    assert state.current is not None
     click.echo(f"skill      {state.current.skill.hash[:12]}")
     for place, scored in state.scored.items():
         click.echo(f"{place:<10} hard {scored.score.hard:.4f}, soft {scored.score.soft:.4f}")
@@ -208,9 +207,7 @@ def _print_evaluation(folder: Path, state: AnyState, seq: int, head: int, report
         click.echo(f"check      ok: {counted(report.decisions, 'score')} added up again from {rollouts}")
 
 
-def _standing(state: AnyState, standing: Standing | None) -> str:
-    if standing is None or state.started is None:
-        return "-"
+def _standing(state: AnyState, standing: Standing) -> str:
     metric = metric_in(state.started, state.overrides)
     over = part_words(part_of(standing.score, len(state.started.splits.val)))
     said = "" if standing.value is None else f"{f' {metric}' if metric else ''}{over}"

@@ -87,7 +87,6 @@ def resume_hint(folder: Path) -> str:
 
 def write_best(state: AnyState, folder: Path) -> Path:
     """The best skill's files under `best/`; the path of the main one, or of a whole folder of skills."""
-    assert state.best is not None
     if state.best.skill.is_folder:
         _clear_skills(folder / BEST_FOLDER, state.best.skill)
     for path, each in state.best.skill.contents.items():
@@ -126,22 +125,16 @@ def _nothing_learned(state: AnyState) -> str:
 
 
 def _backends(state: AnyState) -> set[Json]:
-    assert state.started is not None
     model = state.started.config.get("model")
     return {value for key, value in model.items() if key.endswith("backend")} if isinstance(model, dict) else set()
 
 
 def _tests(state: AnyState) -> dict[str, Scored]:
-    assert state.started is not None
-    assert state.best is not None
-    assert state.current is not None
     named = {"initial": state.started.skill, "best": state.best.skill, "final": state.current.skill}
     return tests_by_name(state.tests.values(), **{name: skill.hash for name, skill in named.items()})
 
 
 def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None, hand: ByHand) -> Json:
-    assert state.best is not None
-    assert state.started is not None
     tests, baseline = _tests(state), _baseline(state)
     return {
         "run": folder.name,
@@ -176,19 +169,16 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference:
 
 
 def _baseline(state: AnyState) -> Score | None:
-    assert state.started is not None
     measured = state.measured.get(state.started.skill.hash)
     return measured.stated if measured else None
 
 
 def _over(state: AnyState, score: Score | None) -> Part | None:
     """Over how many validation items a score is, where it is not over all."""
-    assert state.started is not None
     return part_of(score, len(state.started.splits.val))
 
 
 def _print(state: AnyState, folder: Path, best: Path, used: Spent, difference: Judged | None, hand: ByHand) -> None:
-    assert state.best is not None
     counts = state.counts
     field("run", f"{folder.name} ({state.status})")
     stopped = "" if state.stopped is None else f"; stopped by {state.stopped.reason} after step {state.stopped.step}"
@@ -215,8 +205,6 @@ def _print(state: AnyState, folder: Path, best: Path, used: Spent, difference: J
 
 def _validation(state: AnyState) -> str:
     """The first and the best skill by the score that decides, and over which items each one is."""
-    assert state.started is not None
-    assert state.best is not None
     first = state.measured.get(state.started.skill.hash)
     if first is None and state.best.score is None:
         return "not measured yet"
@@ -234,14 +222,11 @@ def _validation(state: AnyState) -> str:
 
 def _untested(state: AnyState) -> bool:
     """Whether a complete run was to be tested, and its algorithm has left that out for want of calls."""
-    assert state.started is not None
     return bool(wants_test(state.started, state.overrides) and state.completed and not state.tests)
 
 
 def _is_chosen(state: AnyState) -> bool:
     """Whether the best skill's score on validation is the one that it was chosen by."""
-    assert state.started is not None
-    assert state.best is not None
     measured = state.measured.get(state.best.skill.hash)
     told = measured is not None and measured.fresh is not None
     return state.best.skill.hash != state.started.skill.hash and not told
@@ -282,7 +267,6 @@ def continuing(name: str, where: str) -> tuple[str, str]:
 
 def _blame(state: AnyState, name: str, where: str) -> list[tuple[str, str]]:
     """The command that shows who wrote a text; of a folder of skills, its first one's."""
-    assert state.best is not None
     files = sorted(state.best.skill.files)
     if state.best.skill.is_folder and not files:
         return []
@@ -292,7 +276,6 @@ def _blame(state: AnyState, name: str, where: str) -> list[tuple[str, str]]:
 
 def _name_to_give(state: AnyState) -> str:
     """The option without which `install` refuses a skill that agents could not call by its own name."""
-    assert state.best is not None
     if state.best.skill.is_folder:  # each skill of it has its name
         return ""
     try:

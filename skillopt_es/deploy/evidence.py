@@ -106,7 +106,7 @@ def _end(log: EventLog, until: int | None) -> Head:
 
 def _skill_at(log: EventLog, which: Which, seq: int) -> SkillTree:
     state, _ = fold_log(log.read(until=seq))
-    if state.started is None:
+    if state is None:
         raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
     return state.started.skill if which == "initial" else state.standings[which].skill
 

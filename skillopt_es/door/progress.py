@@ -29,7 +29,7 @@ _EVERY_SECONDS = 0.1
 class Shown:
     """An observer of a run that shows where it is; an evaluation says that by `scored`."""
 
-    show: Callable[[Now, AnyState], object]
+    show: Callable[[Now, AnyState | None], object]
     warn: Callable[[str], None]
     end: Callable[[], None] = field(default=lambda: None)
     tally: Tally = field(factory=Tally)
@@ -84,7 +84,7 @@ class Line:
         self._stream = stream
         self._wide = 0
 
-    def show(self, now: Now, state: AnyState) -> None:
+    def show(self, now: Now, state: AnyState | None) -> None:
         """The line as of now, in the place of the one before."""
         # A line that wraps could not be written over.
         text = progress_line(now, state, get_terminal_size().columns - 1)

@@ -66,16 +66,23 @@ class Run:
     @property
     def status(self) -> str:
         """`new`, `running` (or killed while it was), `paused` or `completed`."""
-        return self.state().status
+        state = self._state()
+        return "new" if state is None else state.status
 
     @property
     def pause(self) -> str:
         """Why the run is paused, in a sentence; empty when it is not."""
-        paused = self.state().paused
-        return "" if paused is None else paused.message
+        state = self._state()
+        return "" if state is None or state.paused is None else state.paused.message
 
     def state(self, at: Moment = None) -> AnyState:
         """Everything that the trainer knew at a moment, folded from the log; raises NotInRun for one it has not."""
+        state = self._state(at)
+        if state is None:
+            raise NotInRun(f"{self.name} has not begun")
+        return state
+
+    def _state(self, at: Moment = None) -> AnyState | None:
         with self._log() as log:
             until = _seq(log, at)
             return fold_log(log.read(until=until))[0]
@@ -104,13 +111,13 @@ class Run:
 
     def skill(self, which: Which = "best", at: Moment = None) -> SkillTree:
         """The best, current, certified or initial skill: `.text` is its main file, `.files` has each."""
-        state = self.state(at)
-        standing = state.standings.get(which)
-        if which == "initial" and state.started is not None:
-            return state.started.skill
-        if standing is None:
+        state = self._state(at)
+        skills = {} if state is None else {name: each.skill for name, each in state.standings.items()}
+        if state is not None:
+            skills["initial"] = state.started.skill
+        if which not in skills:
             raise NotInRun(f"{self.name} has no {which} skill", hint="it has best, current, certified and initial")
-        return standing.skill
+        return skills[which]
 
     def test_score(self, which: Which = "best") -> Score | None:
         """The score of a skill on the test items; None where it was not tested."""

@@ -33,8 +33,10 @@ def steer(
     return leave(folder, order, by=by, why=why, text=text, settings=settings)
 
 
-def _with_pins(state: AnyState, waiting: Iterable[Asked]) -> AnyState:
+def _with_pins(state: AnyState | None, waiting: Iterable[Asked]) -> AnyState | None:
     """The state with the lines that are pinned once the waiting orders are followed: a pin may be taken back before."""
+    if state is None:
+        return None
     pins = state.steering.pins
     for asked in waiting:
         if asked.order == "pin":

@@ -13,9 +13,8 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 
-from attrs import evolve as replace
 from attrs import field, frozen
 
 from skillopt_es.config import TrainConfig
@@ -32,7 +31,7 @@ from skillopt_es.events.values import CallRef, Json, Learned, Order, Purpose
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections import core, limits
 from skillopt_es.projections.limits import calls_allowed
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState, OutOfPlace, RunState
 from skillopt_es.projections.summary import Summary
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.version import installed_for
@@ -99,17 +98,14 @@ class Answered:
 
 
 def _position(state: AnyState) -> str:
-    assert state.started is not None
     return f"after step {state.steps_done} of {state.started.total_steps}"
 
 
 def _step(state: AnyState) -> int | None:
-    assert state.started is not None
     return state.steps_done + 1 if state.steps_done < state.started.total_steps else None
 
 
 def _where(state: AnyState) -> str:
-    assert state.started is not None
     return f"step {min(state.steps_done + 1, state.started.total_steps)}/{state.started.total_steps}"
 
 
@@ -275,7 +271,6 @@ class Algorithm(Generic[S]):
 
 def most_calls(state: AnyState) -> int | None:
     """The calls that a run may make, as it was started or resumed; None for any number."""
-    assert state.started is not None
     most = state.overrides.get(limits.KEY, calls_allowed(state.started))
     return most if isinstance(most, int) else None
 
@@ -353,7 +348,6 @@ def algorithm_of(started: RunStarted) -> Algorithm[Any]:
 
 def algorithm_at(state: AnyState) -> Algorithm[Any]:
     """The algorithm of a run that has begun."""
-    assert state.started is not None
     return algorithm_of(state.started)
 
 
@@ -366,21 +360,36 @@ def check_allowed(
         raise error(f"{name} {refusal.why}", hint=refusal.hint or hint)
 
 
-def evolve(state: AnyState, event: Event) -> AnyState:
-    """The state after one more event."""
+def evolve(state: AnyState | None, event: Event) -> AnyState:
+    """
+    The state after one more event; before the first, which starts the run, there is None.
+
+    Raises OutOfPlace for an event that nothing before it has led to.
+    """
+    if state is None:
+        if not isinstance(event, RunStarted):
+            raise OutOfPlace(f"{type(event).__name__} before the run has begun")
+        return core.beginning(event, algorithm_of(event).initial(event))
     if isinstance(event, RunStarted):
-        return replace(core.evolve(state, event), algorithm=algorithm_of(event).initial(event))
+        raise OutOfPlace("the run has begun already")
     handler = algorithm_at(state).evolve.get(type(event))
     # The algorithm comes first: it compares an event with the core as it was before.
     return core.evolve(state if handler is None else handler(state, event), event)
 
 
-def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState:
-    """The state after all these events, from nothing or from an earlier state."""
-    state = RunState[object]() if state is None else state
+@overload
+def fold(events: Iterable[Event], state: AnyState) -> AnyState: ...
+
+
+@overload
+def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState | None: ...
+
+
+def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState | None:
+    """The state after all these events, from nothing or from an earlier state; None where the run has not begun."""
     for kind, row in groupby(events, key=type):
         # Most of a log are rollouts in long rows: folded one by one, each would copy the mapping of all places.
-        if kind is RolloutCompleted and kind not in algorithm_at(state).evolve:
+        if kind is RolloutCompleted and state is not None and kind not in algorithm_at(state).evolve:
             state = core.with_rollouts(state, cast("Sequence[RolloutCompleted]", list(row)))
         else:
             for event in row:
@@ -388,9 +397,9 @@ def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState:
     return state
 
 
-def fold_log(log: Iterable[Recorded], state: AnyState | None = None) -> tuple[AnyState, int]:
+def fold_log(log: Iterable[Recorded], state: AnyState | None = None) -> tuple[AnyState | None, int]:
     """
-    The state after all these events of a log, and the number of the last one (0 for none).
+    The state after all these events of a log, None where the run has not begun, and the number of the last event.
 
     Raises LogDamaged at the first that cannot follow what stands before it.
     """

@@ -118,8 +118,6 @@ def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
     """The initial, best and final skill on the test items, each text once."""
     if not run.test_items:
         return []
-    assert state.best is not None
-    assert state.current is not None
     named = (("initial", run.started.skill), ("best", state.best.skill), ("final", state.current.skill))
     texts: dict[str, tuple[str, SkillTree]] = {}
     for name, skill in named:

@@ -139,7 +139,6 @@ class Trainer:
                     continue
                 await self.append(events)
                 await self.settled()
-                assert self.state.started is not None
                 self._run = replace(self._run, started=self.state.started)  # its splits may have lost an item
             self._orders.followed(asked.name)
 
@@ -165,6 +164,13 @@ class Trainer:
         for event in events:
             self.state = evolve(self.state, event)
             states.append(self.state)
+        await self._hand_over(events, states, texts)
+
+    async def begin(self, opening: Sequence[tuple[Event, AnyState]]) -> None:
+        """The events that led to the state which this trainer was made with, each with the state after it."""
+        await self._hand_over([event for event, _ in opening], [state for _, state in opening], ())
+
+    async def _hand_over(self, events: Sequence[Event], states: Sequence[AnyState], texts: Sequence[str]) -> None:
         expected, self._head = self._head, self._head + len(events)
         self._waiting.append(asyncio.ensure_future(self._commit(events, states, texts, expected)))
         await asyncio.sleep(0)  # lets the commit take its place in the writer's queue

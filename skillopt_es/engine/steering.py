@@ -91,10 +91,12 @@ def is_due(asked: Asked, state: AnyState) -> bool:
     return asked.order not in _BETWEEN_STEPS or not algorithm_at(state).under_way(state)
 
 
-def check_order(asked: Asked, state: AnyState) -> None:
+def check_order(asked: Asked, state: AnyState | None) -> None:
     """Raises OrderRefused for what cannot be done with the run as it stands."""
-    if state.started is None or state.completed is not None:
-        raise OrderRefused("the run is over" if state.started else "the run has not begun")
+    if state is None:
+        raise OrderRefused("the run has not begun")
+    if state.completed is not None:
+        raise OrderRefused("the run is over")
     algorithm = algorithm_at(state)
     if asked.order not in algorithm.heeds:
         able = ", ".join(sorted(algorithm.heeds)) or "nothing"
@@ -128,7 +130,6 @@ def _check_of_its_kind(asked: Asked, state: AnyState) -> None:
 
 
 def _check_line(asked: Asked, state: AnyState) -> None:
-    assert state.current is not None
     if not file_of(state.current.skill, asked.text):
         raise OrderRefused(
             "the current skill has no such line outside its protected parts",
@@ -162,7 +163,6 @@ def _check_candidate(asked: Asked, state: AnyState) -> None:
 
 def _check_item(item: str, state: AnyState) -> None:
     """That the run goes on with the item, and can go on without it."""
-    assert state.started is not None
     if state.stopped is not None or state.steps_done >= state.started.total_steps:
         raise OrderRefused("the training has ended already; the final evaluation is under way", hint=_BY_FORK)
     splits = state.started.splits
@@ -210,7 +210,6 @@ def values_without(items: Collection[str], state: AnyState, run: RunData) -> dic
 def event_of(asked: Asked, state: AnyState) -> RunSteered:
     """The event that states an order; raises OrderRefused."""
     check_order(asked, state)
-    assert state.current is not None
     text = asked.text
     if asked.order in ("take", "refuse"):
         assert state.built is not None

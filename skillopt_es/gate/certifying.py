@@ -62,7 +62,6 @@ def is_due(state: AnyState, root: Place) -> bool:
 
 def closing_work(state: AnyState, run: RunData, most: int | None = None) -> Work | None:
     """At the end of a run: the best skill against the certified one, on a batch of items that are left; or None."""
-    assert state.best is not None
     batch = _closing_batch(state, run, state.best, run.config.train.batch_size if most is None else most)
     opposed = [] if batch is None else beside(state, run, FINAL_FRESH, [batch])
     if batch is not None and opposed:
@@ -93,7 +92,6 @@ def _closing_batch(state: AnyState, run: RunData, best: Standing, size: int) -> 
 
 def wagered(state: AnyState, run: RunData, root: Place) -> CertificateWagered:
     """The bet on what was tried at a place, settled."""
-    assert state.certified is not None
     challenger = _tried_at(state, root)
     pairs = _pairs(state, root)
     gains = {item: _worth(after, run) - _worth(before, run) for item, (before, after) in pairs.items()}
@@ -145,7 +143,6 @@ def _worth(row: RolloutCompleted, run: RunData) -> float:
 
 def _purses(state: AnyState, challenger: str) -> tuple[Purse, Purse]:
     """What was bet on this challenger so far, by item and by type; for a new one, what the last ones have left."""
-    assert state.certified is not None
     last = state.wagers[-1] if state.wagers else None
     if last is None or (last.certified, last.challenger) != (state.certified.skill.hash, challenger):
         types = None if last is None else last.by_type

@@ -49,7 +49,6 @@ def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
     begun = algorithm_at(state).under_way(state)
     if begun:
         return f"{begun} under way, and the same settings must decide both halves of it"
-    assert state.started is not None
     items = len(state.started.splits.val)
     return (
         _against_the_start(old, new, items)

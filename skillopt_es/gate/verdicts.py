@@ -372,7 +372,6 @@ def candidate_contest(state: AnyState) -> Contest:
     """The candidate that waits for its verdict against the current skill, drawn at the open step's places."""
     place = algorithm_at(state).place(state)
     assert state.built is not None
-    assert state.current is not None
     return Contest(
         candidate=state.built.candidate,
         standing=state.current,
@@ -384,7 +383,6 @@ def candidate_contest(state: AnyState) -> Contest:
 def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
     assert state.built is not None
-    assert state.best is not None
     contest, run = candidate_contest(state), algorithm_at(state).gated_by(state, run)
     found = weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
     objection = algorithm_at(state).objection(state, run) if found.taken and found.by_gate else None
@@ -404,7 +402,6 @@ def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict
     hand = state.steering.by_hand.get(candidate)
     if hand is None or (hand == "take") == found.taken:
         return found
-    assert state.best is not None
     if hand == "refuse":
         return evolve(found, action="reject", new_best=False, reason="by_hand")
     better = found.candidate_value is not None and exceeds(found.candidate_value, state.best.value)
@@ -413,8 +410,6 @@ def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict
 
 def final_contest(state: AnyState) -> Contest:
     """The final skill against the best one."""
-    assert state.current is not None
-    assert state.best is not None
     return Contest(
         candidate=state.current.skill,
         standing=state.best,
@@ -425,7 +420,6 @@ def final_contest(state: AnyState) -> Contest:
 
 def usual_stop(state: AnyState, run: RunData) -> TrainingStopped | None:
     """Why a training ends before its last step, by the rules of all algorithms: an order, the score, patience."""
-    assert state.best is not None
     train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
     if state.steering.stop:
         return TrainingStopped(step=done, reason="order", best_value=value, since=since)
@@ -444,8 +438,6 @@ def final_work(state: AnyState, run: RunData, most_fresh: int | None = None) -> 
 
     The certificate's last batch has at most so many items, or as many as any other.
     """
-    assert state.current is not None
-    assert state.best is not None
     evaluation = run.config.evaluation
     may_promote = evaluation.eval_test or not run.config.follows("promote_if_tested")
     if may_promote and state.current.skill.hash != state.best.skill.hash:
@@ -465,8 +457,6 @@ def final_work(state: AnyState, run: RunData, most_fresh: int | None = None) -> 
 
 
 def _promote_best(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
-    assert state.current is not None
-    assert state.best is not None
     value = state.measured[state.current.skill.hash].value
     assert value is not None
     return BestPromoted(
@@ -482,8 +472,6 @@ def _open_test(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
 
 
 def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
-    assert state.current is not None
-    assert state.best is not None
     best, final = state.best.skill.hash, state.current.skill.hash
     tests = {skill: scored.score for skill, scored in state.tests.items()}
     return RunCompleted(

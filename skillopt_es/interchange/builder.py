@@ -8,10 +8,10 @@ from typing import cast
 
 from attrs import define, field
 
-from skillopt_es.algorithms.classic.state import ClassicState, beginning, classic
+from skillopt_es.algorithms.classic.state import ClassicState, classic
 from skillopt_es.engine.algorithms import evolve
 from skillopt_es.engine.evaluations import mean_score
-from skillopt_es.events.catalog import Event, GapFound, RolloutCompleted, SkillScored
+from skillopt_es.events.catalog import Event, GapFound, RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.values import GateMetric, Json, Measured, Purpose, Score, SkillTree, Split, text_digest
 from skillopt_es.interchange.original import Original, Result
 from skillopt_es.projections.state import Standing
@@ -24,9 +24,14 @@ class Builder:
     """The events so far, the state that they lead to, and the texts that they refer to."""
 
     original: Original
+    state: ClassicState
     events: list[Event] = field(factory=list)
     texts: list[str] = field(factory=list)
-    state: ClassicState = field(factory=beginning)
+
+    @classmethod
+    def begin(cls, original: Original, started: RunStarted) -> Builder:
+        """With the event that the run begins with."""
+        return cls(original, classic(evolve(None, started)), events=[started])
 
     def add(self, event: Event) -> None:
         """One more event."""
@@ -45,13 +50,11 @@ class Builder:
     @property
     def current(self) -> Standing:
         """The skill that is current."""
-        assert self.state.current is not None
         return self.state.current
 
     @property
     def best(self) -> Standing:
         """The best skill."""
-        assert self.state.best is not None
         return self.state.best
 
     def tree(self, text: str) -> SkillTree:

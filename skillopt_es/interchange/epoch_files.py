@@ -63,7 +63,6 @@ class EpochFiles:
             yield f"{folder}/candidate_skill.md", proposed.candidate.text
         if applied is not None:
             yield f"{folder}/slow_result.json", dumped(self._slow_result(applied, proposed))
-        assert self.part.after.current is not None
         yield skill_file(self.part.after.steps_done), self.part.after.current.skill.text
         if written is not None:
             yield meta_file(epoch), dumped(self._meta_result(written))

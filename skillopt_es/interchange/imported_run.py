@@ -11,7 +11,7 @@ from attrs import frozen
 from skillopt_es.algorithms.classic.state import ClassicState, classic
 from skillopt_es.algorithms.imported.algorithm import IMPORTED
 from skillopt_es.algorithms.imported.original_edits import noted_by_original
-from skillopt_es.engine.algorithms import fold
+from skillopt_es.engine.algorithms import evolve, fold
 from skillopt_es.events.catalog import (
     BestPromoted,
     EpochCompleted,
@@ -44,9 +44,8 @@ class Imported:
 
 def imported_run(original: Original) -> Imported:
     """The whole run, as far as its folder goes."""
-    build = Builder(original)
     per_epoch, why = _steps_per_epoch(original)
-    build.add(_started(original, per_epoch))
+    build = Builder.begin(original, _started(original, per_epoch))
     build.add(_imported(original))
     for problem in original.problems:
         build.gap("folder", problem.path, problem.why)
@@ -205,7 +204,6 @@ def _test(build: Builder, name: str) -> Score | None:
     recorded = summary.tests[name]
     rows = record.rows if record else None
     count = record.table.get("overall", (None, None))[0] if record else None
-    assert build.state.started is not None
     skills = {"initial": build.state.started.skill, "best": build.best.skill, "final": build.current.skill}
     skill, place = skills[name].hash, FINAL_TEST / name
     if not build.of_original and skill in build.state.tests:  # one of equal texts was tried, and our export repeats it
@@ -221,4 +219,5 @@ def write_run(imported: Imported, folder: Path, *, now: Callable[[], datetime]) 
     run_id = digest_of(f"{folder.name} {now().isoformat()}".encode())[:16]
     contents = Contents(imported.events, imported.texts)
     RunWriter.create(folder, run_id=run_id, name=folder.name, now=now, contents=contents).close()
-    return classic(fold(imported.events))
+    first, *others = imported.events
+    return classic(fold(others, evolve(None, first)))

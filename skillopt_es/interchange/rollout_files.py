@@ -121,9 +121,8 @@ _SPLITS: Mapping[Split, str] = {"train": "train", "val": "valid_seen", "test": "
 def evaluation_files(log: EventLog, out: Path, rollouts: OriginalRollouts) -> Iterator[File]:
     """The files of every split's score, which is that of its first draw; raises NotInRun where there is none yet."""
     state = fold(recorded.event for recorded in log.read())
-    assert state.started is not None
-    scored = _standing(state)
-    if not scored:
+    scored = {} if state is None else _standing(state)
+    if state is None or not scored:
         raise NotInRun(f"{log.run.name} has no score to export", hint="the same `skillopt-es eval` continues it")
     rows = [row for each in scored.values() for row in state.rollouts[each.place].values()]
     skill = Path("skills") / state.started.skill.main

@@ -8,8 +8,9 @@ from typing import cast
 
 from attrs import define, field
 
-from skillopt_es.algorithms.classic.state import ClassicState, beginning
+from skillopt_es.algorithms.classic.state import ClassicState, classic
 from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
+from skillopt_es.engine.algorithms import evolve
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, RunStarted, SkillScored
@@ -79,11 +80,9 @@ class _Folder:
             yield from evaluation_files(self.log, self.out, rollouts)
             return
         yield from self._opening(started)
-        state = beginning()
+        state = classic(evolve(None, started))
         for part in segments(self.log.read()):
-            state = part.after
-            assert state.started is not None
-            started = state.started
+            state, started = part.after, part.after.started
             self.seconds += sum(part.seconds.values())
             self.origin = _origin(part, self.origin)
             yield from self._part(part, started, rollouts)
@@ -144,9 +143,6 @@ class _Folder:
             yield f"{step_folder(part.number)}/step_record.json", dumped(record)
 
     def _end(self, part: Segment, rollouts: OriginalRollouts) -> Iterator[File]:
-        assert part.after.started is not None
-        assert part.after.best is not None
-        assert part.after.current is not None
         skills = {
             "initial": part.after.started.skill.hash,
             "best": part.after.best.skill.hash,
@@ -176,8 +172,6 @@ class _Folder:
             yield from rollouts.files(FINAL_FOLDER, rows)
 
     def _closing(self, state: ClassicState, started: RunStarted) -> Iterator[File]:
-        assert state.current is not None
-        assert state.best is not None
         yield HISTORY, dumped(self.history)
         if any(self.choices):
             yield LR_HISTORY, "".join(self.choices)
@@ -189,8 +183,6 @@ class _Folder:
 
     def _runtime_state(self, state: ClassicState) -> Record:
         current, best = self._values(state)
-        assert state.current is not None
-        assert state.best is not None
         return {
             "last_completed_step": state.steps_done,
             "current_skill_path": str(self.out / skill_file(state.steps_done)),
@@ -204,8 +196,6 @@ class _Folder:
 
     def _values(self, state: ClassicState) -> tuple[Json, Json]:
         """The scores of the current and the best skill, which an imported run has in its last record."""
-        assert state.current is not None
-        assert state.best is not None
         last = cast("Record", self.history[-1]) if self.history and state.imported is not None else {}
         current, best = state.current.value, state.best.value
         return (last.get("current_score") if current is None else current), (
@@ -214,8 +204,6 @@ class _Folder:
 
     def _summary(self, state: ClassicState, started: RunStarted) -> Record:
         assert state.completed is not None
-        assert state.current is not None
-        assert state.best is not None
         done, rows = state.completed, [cast("Record", row) for row in self.history]
         same = state.current.skill.hash == state.best.skill.hash
         _, best = self._values(state)
@@ -257,7 +245,6 @@ class _Folder:
 
 def _origin(part: Segment, before: str) -> str:
     """Where the current skill comes from; to the original, reminder notes do not make another one of it."""
-    assert part.after.current is not None
     origin, gated = part.after.current.origin, part.last(CandidateGated)
     only_notes = origin.kind == "appendix" or (origin.kind == "unknown" and origin.place == "start")
     if only_notes and gated is not None and gated.verdict.action != "reject":

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
-from skillopt_es.algorithms.classic.state import ClassicState, beginning, classic
+from skillopt_es.algorithms.classic.state import ClassicState, classic
 from skillopt_es.engine.algorithms import evolve
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -122,8 +122,10 @@ class _Open:
 
 def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
     """The parts of a log in order; the last one may have only begun."""
-    state, last = beginning(), ""
-    part = _Open(("start", 0, 0), state)
+    log = iter(log)
+    first = next(log)
+    state, last = classic(evolve(None, first.event)), first.recorded_at
+    part = _Open(("start", 0, 0), state, [first.event])
     for recorded in log:
         after = classic(evolve(state, recorded.event))
         begins = after if isinstance(recorded.event, EpochPlanned) else state  # a plan belongs to what it opens
@@ -131,7 +133,7 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
             yield part.closed(state)
             part = _Open(_key(begins), begins)
         part.events.append(recorded.event)
-        if last and type(recorded.event).__name__ not in COMINGS:
+        if type(recorded.event).__name__ not in COMINGS:
             stage = _stage(recorded.event)
             part.seconds[stage] = part.seconds.get(stage, 0.0) + _between(last, recorded.recorded_at)
         state, last = after, recorded.recorded_at

@@ -130,7 +130,6 @@ class StepFiles:
             attempt = self.part.after.algorithm.buffer[-1]
             yield f"{folder}/trajectory_digest.json", dumped(self._digest(attempt, self.verdict.verdict))
         if self.verdict is not None or self.lost:
-            assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
 
     def _digest(self, attempt: BufferEntry, verdict: GateVerdict) -> Record:
@@ -220,8 +219,6 @@ class StepFiles:
 
     def _end(self, verdict: CandidateGated | StepSkipped) -> Record:
         after = self.part.after
-        assert after.current is not None
-        assert after.best is not None
         length: Record = {"skill_len": len(after.current.skill.text), "wall_time_s": self.wall_seconds()}
         notes = self._note_counts()
         if isinstance(verdict, StepSkipped):
@@ -253,8 +250,6 @@ class StepFiles:
     def _values(self, after: ClassicState) -> tuple[float | None, float | None]:
         if self.imported is not None:
             return self.imported.current_value, self.imported.best_value
-        assert after.current is not None
-        assert after.best is not None
         return after.current.value, after.best.value
 
 

@@ -9,7 +9,7 @@ from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.now import Now
 
 
-def progress_line(now: Now, state: AnyState, width: int) -> str:
+def progress_line(now: Now, state: AnyState | None, width: int) -> str:
     """As much as fits beside what is under way and the time: of the rest, the last goes first."""
     doing = f"{now.stage} {now.done}/{now.total}"
     values = _standings(state)
@@ -31,9 +31,9 @@ def shown_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _standings(state: AnyState) -> str:
+def _standings(state: AnyState | None) -> str:
     """What the current and the best skill reach by the metric that decides."""
-    if state.started is None or state.current is None or state.best is None:
+    if state is None:
         return ""
     metric = metric_in(state.started, state.overrides)
     values = f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}"

@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.plain import read_plain, write_plain
 from skillopt_es.events.strict import MISFITS, strict_converter
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import is_written
 
 NOW_FILE = "now.json"
@@ -63,7 +63,7 @@ class Tally:
 
     clock: Callable[[], float] = time.monotonic
     in_flight: InFlight = field(factory=InFlight)
-    state: AnyState = field(factory=RunState[object])
+    state: AnyState | None = None
     stage: str = ""
     total: int = 0
     done: int = 0
@@ -118,8 +118,8 @@ class Tally:
     def left(self) -> float | None:
         """How long the rest takes, if each step takes as long as those of this session did."""
         state = self.state
-        done = state.steps_done - (self.steps_before or 0)
-        if state.started is None or not done or (algorithm_at(state).by_calls and most_calls(state) is not None):
+        done = 0 if state is None else state.steps_done - (self.steps_before or 0)
+        if state is None or not done or (algorithm_at(state).by_calls and most_calls(state) is not None):
             return None
         return (state.started.total_steps - state.steps_done) * (self.clock() - self.began) / done
 
@@ -127,7 +127,7 @@ class Tally:
     def now(self) -> Now:
         """Everything at once."""
         return Now(
-            where="" if self.state.started is None else algorithm_at(self.state).words.where(self.state),
+            where="" if self.state is None else algorithm_at(self.state).words.where(self.state),
             stage=self.stage,
             total=self.total,
             done=min(self.done, self.total),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import asdict
 
 from skillopt_es.counting import counted
@@ -10,9 +12,9 @@ from skillopt_es.events.values import Json, Score
 from skillopt_es.projections.state import AnyState, Counts, Standing
 
 
-def position(state: AnyState) -> str:
+def position(state: AnyState | None) -> str:
     """Where in its training a run stands, in a few words."""
-    if state.started is None:
+    if state is None:
         return "nothing has happened yet"
     if state.completed is not None:
         return f"complete after {counted(state.steps_done, 'step')}"
@@ -25,16 +27,17 @@ def counted_verdicts(counts: Counts) -> str:
     return f"{counts.accepted} accepted, {counts.rejected} rejected{undecided}, {counts.skipped} skipped"
 
 
-def snapshot(state: AnyState) -> dict[str, Json]:
+def snapshot(state: AnyState | None) -> dict[str, Json]:
     """A state as JSON: where it stands, its skills by hash, and what it remembers; the same state, the same JSON."""
-    started = state.started
+    if state is None:
+        return {**_NOT_BEGUN, "position": position(None), "counts": asdict(Counts())}
     return {
         "status": state.status,
         "position": position(state),
         "paused": None if state.paused is None else {"reason": state.paused.reason, "message": state.paused.message},
         "stopped": None if state.stopped is None else {"reason": state.stopped.reason, "step": state.stopped.step},
         "steps_done": state.steps_done,
-        "steps": started.total_steps if started else 0,
+        "steps": state.started.total_steps,
         "current": _standing(state.current),
         "best": _standing(state.best),
         "measured": {skill: score_json(measurement.stated) for skill, measurement in state.measured.items()},
@@ -42,8 +45,24 @@ def snapshot(state: AnyState) -> dict[str, Json]:
         "test_looks": state.looks.count,
         "counts": asdict(state.counts),
         **_imported(state),
-        **({} if started is None else algorithm_at(state).words.snapshot(state)),
+        **algorithm_at(state).words.snapshot(state),
     }
+
+
+_NOT_BEGUN: Mapping[str, Json] = {
+    "status": "new",
+    "position": "",
+    "paused": None,
+    "stopped": None,
+    "steps_done": 0,
+    "steps": 0,
+    "current": None,
+    "best": None,
+    "measured": {},
+    "tests": {},
+    "test_looks": 0,
+    "counts": {},
+}
 
 
 def _imported(state: AnyState) -> dict[str, Json]:
@@ -59,9 +78,7 @@ def score_json(score: Score | None) -> Json:
     return None if score is None else asdict(score)
 
 
-def _standing(standing: Standing | None) -> Json:
-    if standing is None:
-        return None
+def _standing(standing: Standing) -> Json:
     return {
         "hash": standing.skill.hash,
         "files": [*sorted(standing.skill.files)],

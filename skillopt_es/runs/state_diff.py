@@ -77,14 +77,14 @@ def state_diff(before: AnyState, after: AnyState, known: Mapping[str, Measuremen
     )
 
 
-def standing_diff(which: str, before: Standing | None, after: Standing | None, state: AnyState) -> StateDiff:
+def standing_diff(which: str, before: Standing, after: Standing, state: AnyState) -> StateDiff:
     """What differs between two skills of a state, and nothing else."""
     scores = _scores(which, state.measured, before, after, (_metric(state), _metric(state)))
     return StateDiff(skills=(_skills(which, before, after),), state=(), config=(), scores=(scores,))
 
 
 def _metric(state: AnyState) -> str:
-    return "" if state.started is None else metric_in(state.started, state.overrides)
+    return metric_in(state.started, state.overrides)
 
 
 def skill_diff(before: SkillTree, after: SkillTree) -> tuple[str, ...]:
@@ -97,51 +97,46 @@ def skill_diff(before: SkillTree, after: SkillTree) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _skills(which: str, before: Standing | None, after: Standing | None) -> SkillDiff:
-    nothing = SkillTree(files={})
-    left, right = (nothing if standing is None else standing.skill for standing in (before, after))
-    hashes = ("" if standing is None else standing.skill.hash for standing in (before, after))
-    return SkillDiff(which=which, before=next(hashes), after=next(hashes), lines=skill_diff(left, right))
+def _skills(which: str, before: Standing, after: Standing) -> SkillDiff:
+    lines = skill_diff(before.skill, after.skill)
+    return SkillDiff(which=which, before=before.skill.hash, after=after.skill.hash, lines=lines)
 
 
 def _scores(
     which: str,
     known: Mapping[str, Measurement],
-    left: Standing | None,
-    right: Standing | None,
+    left: Standing,
+    right: Standing,
     metrics: tuple[str, str],
 ) -> ScoreDiff:
-    old = known.get(left.skill.hash) if left is not None else None
-    new = known.get(right.skill.hash) if right is not None else None
-    both = [item for item in old.items if item in new.items] if old is not None and new is not None else []
+    old, new = known.get(left.skill.hash), known.get(right.skill.hash)
+    pairs = {} if old is None or new is None else {i: (old.items[i], new.items[i]) for i in old.items if i in new.items}
     turned: dict[bool, list[str]] = {True: [], False: []}
-    for item in both:
-        assert old is not None
-        assert new is not None
-        if old.items[item].passed != new.items[item].passed:
-            turned[new.items[item].passed].append(item)
+    for item, (before, after) in pairs.items():
+        if before.passed != after.passed:
+            turned[after.passed].append(item)
     return ScoreDiff(
         which=which,
         before=_value(left, old),
         after=_value(right, new),
         won=tuple(turned[True]),
         lost=tuple(turned[False]),
-        compared=len(both),
+        compared=len(pairs),
         metrics=metrics,
         items=(_items(left, old), _items(right, new)),
     )
 
 
-def _items(standing: Standing | None, measured: Measurement | None) -> int | None:
+def _items(standing: Standing, measured: Measurement | None) -> int | None:
     """Over how many items a skill's value is."""
-    score = stated_score(measured if standing is None or standing.score is None else standing)
+    score = stated_score(measured if standing.score is None else standing)
     return None if score is None else score.measured
 
 
-def _value(standing: Standing | None, measured: Measurement | None) -> float | None:
+def _value(standing: Standing, measured: Measurement | None) -> float | None:
     """What a skill counted then; for one that was only measured at another time, its score."""
-    if standing is None or standing.value is not None or measured is None:
-        return None if standing is None else standing.value
+    if standing.value is not None or measured is None:
+        return standing.value
     return measured.value
 
 
@@ -150,8 +145,7 @@ def _told(state: AnyState) -> Mapping[str, Json]:
 
 
 def _config(state: AnyState) -> Mapping[str, Json]:
-    started = {} if state.started is None else dict(state.started.config)
-    return {**_flat(started), **state.overrides}
+    return {**_flat(state.started.config), **state.overrides}
 
 
 def _flat(values: Mapping[str, Json], lead: str = "") -> dict[str, Json]:

@@ -31,11 +31,11 @@ def read_before(folder: Path, overrides: Sequence[str]) -> Before:
     with whole_log(folder) as log:
         state, seq = fold_log(log.read())
         run_id = log.run.run_id
-    started = state.started
-    if started is None or state.best is None:
+    if state is None:
         raise ConfigError(
             f"{folder.name} has no best skill yet", hint=f"`skillopt-es resume {folder.name}` goes on with it"
         )
+    started = state.started
     check_allowed("resume", started, folder.name)
     changed = {**state.overrides, **any_overrides(overrides)}
     learned = algorithm_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))

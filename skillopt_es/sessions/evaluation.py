@@ -28,6 +28,7 @@ from skillopt_es.algorithms.evaluation.scoring import (
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.algorithms import Deed, check_allowed, fold_log
+from skillopt_es.engine.algorithms import evolve as evolved
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
@@ -74,14 +75,13 @@ class ScorableRun:
 
     def skill(self, which: str) -> SkillTree:
         """The skill that is best, current, certified or initial."""
-        standing = self.state.standings.get(which)
-        return self.run.started.skill if standing is None else standing.skill
+        return self.run.started.skill if which == "initial" else self.state.standings[which].skill
 
 
 def scorable_run(folder: Path, deed: Deed = "score") -> ScorableRun:
     """The run in a folder; raises RunNotFound for one that has not begun, ConfigError where its algorithm refuses."""
     state = read_state(folder)
-    if state.started is None:
+    if state is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     check_allowed(deed, state.started, folder.name)
     return ScorableRun(folder=folder, run=recorded_run(state.started, folder, state.overrides), state=state)
@@ -244,19 +244,23 @@ def _stage(
 ) -> tuple[Stage, list[Evaluation]]:
     """Where the evaluation begins or continues its log, and which draws are meant."""
     folder = writer.log.path.parent
-    state, head = fold_log(writer.log.read())
-    run = RunData(config=request.config, started=state.started or _started(request, world, folder))
+    before, head = fold_log(writer.log.read())
+    state = evolved(None, _started(request, world, folder)) if before is None else before
+    run = RunData(config=request.config, started=state.started)
     meant = [next_draw(state, writer.journal, each) if request.again else each for each in evaluations]
     lost = lost_calls(folder, writer.log, writer.journal)
     # Where every score stands nobody is asked, so a budget that is used up does not matter.
     pays = has_budget(run.config) and not all(standing_rows(state, run, each) for each in meant)
-    opening: list[Event] = []
-    if state.started is None:
-        opening.append(run.started)
+    opening: list[tuple[Event, AnyState]] = []
+    if before is None:
+        opening.append((run.started, state))
     elif state.status == "paused" or lost or pays or writer.lost:
-        opening.append(RunResumed(software=software_version(), lost=lost, accepted_loss=writer.lost))
+        resumed = RunResumed(software=software_version(), lost=lost, accepted_loss=writer.lost)
+        state = evolved(state, resumed)
+        opening.append((resumed, state))
     if look is not None and look not in state.looks.opened:
-        opening.append(look)
+        state = evolved(state, look)
+        opening.append((look, state))
     # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
     stage = Stage(run=run, state=state, head=head, opening=opening, lost=lost, pays=pays, repeats=False, ask_again=True)
     return stage, meant

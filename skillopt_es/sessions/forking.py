@@ -25,7 +25,7 @@ from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.forks import contradiction, gate_values
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.lookup import seq_of
 from skillopt_es.runs.reading import whole_log
 from skillopt_es.version import software_version
@@ -57,8 +57,9 @@ def make_fork(
     """
     if (folder / LOG_FILE).exists():
         raise RunExists(f"there is already a run at {folder}", hint="`--name` gives the fork another name")
-    state, texts, info = _shared(parent, seq)
-    before = _forkable(state, parent, seq)
+    shared, texts, info = _shared(parent, seq)
+    state = _forkable(shared, parent, seq)
+    before = recorded_run(state.started, parent, state.overrides)
     changed = any_overrides(overrides)
     config = recorded_run(before.started, parent, {**state.overrides, **changed}).config
     why = contradiction(state, before.config, config)
@@ -100,9 +101,10 @@ def _check_copy(parent: Path, folder: Path) -> None:
     raise LogDamaged(f"{parent.name} is damaged, and so would the fork be: {report.problems[0]}")
 
 
-def _shared(parent: Path, seq: int) -> tuple[AnyState, dict[str, SkillTree], RunInfo]:
+def _shared(parent: Path, seq: int) -> tuple[AnyState | None, dict[str, SkillTree], RunInfo]:
     """What both runs have in common: the state, all texts by hash, and whose it is."""
-    state, texts = RunState[object](), {}
+    state: AnyState | None = None
+    texts: dict[str, SkillTree] = {}
     with whole_log(parent, seq) as log:
         for recorded in log.read(until=seq):
             state = evolve(state, recorded.event)
@@ -110,9 +112,9 @@ def _shared(parent: Path, seq: int) -> tuple[AnyState, dict[str, SkillTree], Run
         return state, texts, log.run
 
 
-def _forkable(state: AnyState, parent: Path, seq: int) -> RunData:
-    """The run as it is recorded; raises NotInRun or ConfigError for what cannot go on another way."""
-    if state.started is None:
+def _forkable(state: AnyState | None, parent: Path, seq: int) -> AnyState:
+    """The state of a run that has begun; raises NotInRun or ConfigError for what cannot go on another way."""
+    if state is None:
         raise NotInRun(f"{parent.name} stopped before it began: there is nothing to fork")
     check_allowed("fork", state.started, parent.name)
     if state.completed is not None:
@@ -120,7 +122,7 @@ def _forkable(state: AnyState, parent: Path, seq: int) -> RunData:
             f"{parent.name} is complete at event {seq}: nothing is left to do differently",
             hint=f"fork it earlier, such as at --until step {max(1, state.steps_done - 1)}",
         )
-    return recorded_run(state.started, parent, state.overrides)
+    return state
 
 
 def _named(changed: dict[str, Json]) -> str:
@@ -129,15 +131,12 @@ def _named(changed: dict[str, Json]) -> str:
 
 def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:
     """What to do instead: the last moment before `seq` at which the change is allowed, if there is one."""
-    state, allowed, done = RunState[object](), list[int](), 0
+    state: AnyState | None = None
+    allowed, done = list[int](), 0
     with whole_log(parent, seq) as log:
         for recorded in log.read(until=seq):
             state = evolve(state, recorded.event)
-            if (
-                state.started is not None
-                and not algorithm_at(state).under_way(state)
-                and not contradiction(state, old, new)
-            ):
+            if not algorithm_at(state).under_way(state) and not contradiction(state, old, new):
                 allowed.append(recorded.seq)
                 done = state.steps_done
         if not allowed:

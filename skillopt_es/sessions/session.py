@@ -21,6 +21,7 @@ from skillopt_es.config.layers import changed_since
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_named, check_allowed, fold_log
+from skillopt_es.engine.algorithms import evolve as evolved
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
@@ -30,7 +31,7 @@ from skillopt_es.events.values import Json, LostCall, Setting, SplitIds, digest_
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.verdicts import too_little
 from skillopt_es.ports import Splits, guide_of, worked_of
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
 from skillopt_es.runs.now import Tally, Telling
@@ -72,7 +73,7 @@ async def start(config: RunConfig, folder: Path, session: Session, before: Befor
             for said in data_notes(config, data.splits):
                 session.note(said)
             first = evolve(first, notes=(*first.notes, *world.notes))
-            stage = _stage(RunData(config=config, started=first), RunState[object](), 0, first, session)
+            stage = _stage(RunData(config=config, started=first), None, 0, first, session)
             return await _train(writer, stage, world, session)
 
 
@@ -111,7 +112,8 @@ async def resume(folder: Path, session: Session) -> AnyState:
     """Goes on with a run from wherever its log ends; a completed run is left as it is."""
     async with closing(RunWriter.open(folder, now=session.now, accept_loss=session.accept_loss)) as writer:
         state, head = fold_log(writer.log.read())
-        started = _resumable(state, folder, lost_end=bool(writer.lost))
+        state = _resumable(state, folder, lost_end=bool(writer.lost))
+        started = state.started
         changed = resume_overrides(session.overrides, folder.name, dir_option(folder.parent), state.steps_done)
         # A complete run is no error: resuming in a loop until it is done must end well.
         if state.completed is not None:
@@ -167,9 +169,9 @@ def _as_option(setting: str) -> str:
     return f"--set {setting}" if limit == key else f"--{limit.replace('_', '-')} {value}"
 
 
-def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:
-    """How a run began that may be resumed; raises RunNotFound or ConfigError for one that may not."""
-    if state.started is None:
+def _resumable(state: AnyState | None, folder: Path, *, lost_end: bool) -> AnyState:
+    """The state of a run that may be resumed; raises RunNotFound or ConfigError for one that may not."""
+    if state is None:
         raise RunNotFound(
             f"{folder.name} stopped before it began",
             hint="nothing is left to continue from: remove its folder, or restore it from a copy"
@@ -177,7 +179,7 @@ def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:
             else f"start it with `skillopt-es run CONFIG --name {folder.name}{dir_option(folder.parent)}`",
         )
     check_allowed("resume", state.started, folder.name)
-    return state.started
+    return state
 
 
 def _check_same_data(splits: Splits, started: RunStarted) -> None:
@@ -190,13 +192,16 @@ def _check_same_data(splits: Splits, started: RunStarted) -> None:
             )
 
 
-def _stage(run: RunData, state: AnyState, head: int, opening: RunStarted | RunResumed, session: Session) -> Stage:
+def _stage(
+    run: RunData, before: AnyState | None, head: int, opening: RunStarted | RunResumed, session: Session
+) -> Stage:
     lost: tuple[LostCall, ...] = opening.lost if isinstance(opening, RunResumed) else ()
+    state = evolved(before, opening)
     return Stage(
         run=run,
         state=state,
         head=head,
-        opening=(opening,),
+        opening=((opening, state),),
         lost=lost,
         pays=has_budget(run.config),
         repeats=run.config.train.reuse == "identical",
@@ -226,8 +231,8 @@ def recorded_settings(log: Events) -> dict[str, Json]:
     return found
 
 
-def read_state(folder: Path, until: int | None = None) -> AnyState:
-    """A run's state, read from its log alone; up to an event if one is named."""
+def read_state(folder: Path, until: int | None = None) -> AnyState | None:
+    """A run's state, read from its log alone; up to an event if one is named. None for one that has not begun."""
     with whole_log(folder, until) as log:
         return fold_log(log.read(until=until))[0]
 

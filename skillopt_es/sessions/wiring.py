@@ -29,7 +29,7 @@ from skillopt_es.engine.loop import LivePorts, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import Event, RolloutCompleted, RunResumed
+from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
@@ -187,7 +187,9 @@ def check_target(model: ChatModel, environment: Environment) -> None:
 @frozen(kw_only=True)
 class Stage:
     """
-    Where a session takes up a run: the state that its log ends in, and the events that it begins with.
+    Where a session takes up a run: after the event `head`, with events that it begins with, and in which state.
+
+    Each of the events has the state after it beside it: before the first event of a run there is none.
 
     `lost` are the calls that these events say were in flight when the one before was killed. `pays` is whether calls
     count against a budget; `repeats`, whether a request that was answered elsewhere in the run may be answered by that.
@@ -196,7 +198,7 @@ class Stage:
     run: RunData
     state: AnyState
     head: int
-    opening: Sequence[Event]
+    opening: Sequence[tuple[Event, AnyState]]
     lost: tuple[LostCall, ...] = ()
     pays: bool
     repeats: bool
@@ -221,7 +223,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
                 work = _wired(writer, stage, world, session, bounds, executor)
                 # Nobody is asked before it is on disk that the run has begun.
                 if stage.opening:
-                    await work.trainer.append(stage.opening)
+                    await work.trainer.begin(stage.opening)
                 await work.trainer.settled()
                 if own is not None:
                     session.in_flight.left = own.left
@@ -343,11 +345,7 @@ def _limited(
 
 def _changed(stage: Stage, settings: Mapping[str, Json]) -> RunConfig:
     """The run's config with other settings; raises ConfigError for what is none."""
-    overrides = dict(stage.state.overrides)
-    for event in stage.opening:
-        if isinstance(event, RunResumed):
-            overrides |= {setting.key: setting.value for setting in event.overrides}
-    started = stage.run.started
+    overrides, started = stage.state.overrides, stage.run.started
     place = Path(stage.run.config.folder)
     return recorded_config(dict(started.config), place, {**overrides, **settings}, limit_chosen=started.limit_chosen)
 

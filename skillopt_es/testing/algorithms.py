@@ -37,7 +37,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.codec import encode
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.inbox import leave
 from skillopt_es.sessions.session import read_state, resume, start
 from skillopt_es.sessions.wiring import Session
@@ -118,13 +118,18 @@ class _Observer:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _folded(events: Sequence[Event]) -> AnyState:
+    state = fold(events)
+    assert state is not None, "the log does not begin with the start of a run"
+    return state
+
+
 # --- the log --------------------------------------------------------------------------------------------------------
 
 
 def a_run_comes_to_its_end(case: AlgorithmCase, folder: Path) -> None:
     """With as many steps as were planned, or a reason why it stopped."""
-    state = fold(case.trained(folder))
-    assert state.started is not None
+    state = _folded(case.trained(folder))
     assert state.started.algorithm == case.algorithm(folder).name, "the run is not recorded as the algorithm's"
     assert state.completed is not None, f"the run ended as {state.status}, without a RunCompleted"
     planned = state.started.total_steps
@@ -179,14 +184,14 @@ def _killed(case: AlgorithmCase, folder: Path, moment: Mapping[str, int]) -> Non
 def a_state_is_a_fold_of_its_events(case: AlgorithmCase, folder: Path) -> None:
     """One by one as all at once, and no state changes once another one follows it."""
     events = case.trained(folder)
-    state: AnyState = RunState()
-    along, alone = [state], [fold(())]
+    state: AnyState | None = None
+    along, alone = [], []
     for seq, event in enumerate(events, start=1):
         state = evolve(state, event)
         along.append(state)
         alone.append(fold(events[:seq]))
-        assert state == alone[seq], f"event {seq} folds otherwise alone than with those before it"
-    for seq, (then, still) in enumerate(zip(along, alone, strict=True)):
+        assert state == alone[-1], f"event {seq} folds otherwise alone than with those before it"
+    for seq, (then, still) in enumerate(zip(along, alone, strict=True), start=1):
         assert then == still, f"the state after event {seq} was changed later"
 
 
@@ -198,12 +203,12 @@ def the_next_work_is_the_states_alone(case: AlgorithmCase, folder: Path) -> None
     unknown = observer.jobs - set(algorithm.questions)
     assert not unknown, f"nobody knows how to ask {', '.join(sorted(job.__name__ for job in unknown))}"
     for seq in range(1, len(events) + 1):
-        state = fold(events[:seq])
+        state = _folded(events[:seq])
         assert algorithm_at(state) is algorithm, f"after event {seq} the run is another algorithm's"
-        assert algorithm.under_way(state) == algorithm.under_way(fold(events[:seq])), (
+        assert algorithm.under_way(state) == algorithm.under_way(_folded(events[:seq])), (
             "what is under way is not the state's"
         )
-    assert algorithm.under_way(fold(events)) == "", "a run that is over has something under way"
+    assert algorithm.under_way(_folded(events)) == "", "a run that is over has something under way"
 
 
 # --- what readers get -----------------------------------------------------------------------------------------------
@@ -246,7 +251,7 @@ def it_goes_on_without_an_item(case: AlgorithmCase, folder: Path) -> None:
     with suppress(Interrupted):
         asyncio.run(start(case.config(folder, ("train.num_epochs=3",)), run, session))
     state = read_state(run)
-    assert state.started is not None
+    assert state is not None
     for items in (state.started.splits.train, state.started.splits.val):
         if len(items) > 1:
             leave(run, "retract", by="somebody", why="a check", text=items[-1])
@@ -270,7 +275,7 @@ def it_has_words_for_what_it_does(case: AlgorithmCase, folder: Path) -> None:
     assert not unnamed, f"{', '.join(sorted(job.__name__ for job in unnamed))} has no words for progress"
     events = case.trained(folder)
     for seq in range(1, len(events) + 1):
-        state = fold(events[:seq])
+        state = _folded(events[:seq])
         words = algorithm.words
         assert words.position(state).strip(), f"after event {seq} nothing says where the run stands"
         assert "\n" not in words.where(state), f"after event {seq} the line of progress is no line"

@@ -12,7 +12,6 @@ from support.scripted import ScriptedWorld, config
 
 from skillopt_es.engine.algorithms import evolve, fold
 from skillopt_es.events.catalog import CandidateGated, Event, SlowUpdateApplied, StepSkipped
-from skillopt_es.projections.state import RunState
 from skillopt_es.sessions.session import start
 
 _EVENTS: list[Event] = []
@@ -31,7 +30,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
 def test_a_fold_is_the_same_over_any_chunks(data: st.DataObject) -> None:
     """Folding in pieces, one after the other, gives the state of the whole."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(_EVENTS)), max_size=6)))
-    state = RunState[object]()
+    state = None
     for begin, end in zip([0, *cuts], [*cuts, len(_EVENTS)], strict=True):
         state = fold(_EVENTS[begin:end], state)
     assert state == fold(_EVENTS)
@@ -39,7 +38,7 @@ def test_a_fold_is_the_same_over_any_chunks(data: st.DataObject) -> None:
 
 def test_a_state_never_changes_afterwards() -> None:
     """Every state along the way is still what a fresh fold of its prefix gives."""
-    state = RunState[object]()
+    state = None
     along = [state]
     for event in _EVENTS:
         state = evolve(state, event)
@@ -50,7 +49,7 @@ def test_a_state_never_changes_afterwards() -> None:
 
 def test_the_current_score_is_unknown_until_its_text_was_measured() -> None:
     """After the placeholder and after a forced slow update nobody knows, and nobody pretends to."""
-    state = RunState[object]()
+    state = None
     forced = 0
     for event in _EVENTS:
         state = evolve(state, event)
@@ -63,7 +62,7 @@ def test_the_current_score_is_unknown_until_its_text_was_measured() -> None:
 
 def test_every_recorded_score_belongs_to_a_measured_text() -> None:
     """Whatever is current or best with a score was measured under exactly that hash."""
-    state = RunState[object]()
+    state = None
     for event in _EVENTS:
         state = evolve(state, event)
         for standing in (state.current, state.best):
@@ -73,7 +72,7 @@ def test_every_recorded_score_belongs_to_a_measured_text() -> None:
 
 def test_the_buffer_holds_this_epoch_only() -> None:
     """Each gated step adds one attempt; an epoch begins with none."""
-    state = RunState[object]()
+    state = None
     epoch = 0
     for event in _EVENTS:
         before = state

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.at_gate import state_of
 from support.scripted import ScriptedEnvironment, config
 
 from skillopt_es.engine.evaluations import mean_score, most_score, score
@@ -14,7 +15,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Failed, Measured, NotRun, Outcome, Score, SkillTree
-from skillopt_es.projections.state import Partial, RunState
+from skillopt_es.projections.state import Partial
 from skillopt_es.sessions.session import run_started
 
 SKILL = SkillTree(files={"SKILL.md": "# A\n"})
@@ -45,7 +46,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Scored:
             if outcome is not None
         }
         partial: dict[tuple[str, int], Partial] = how.get("partial", {})  # type: ignore[assignment]
-        return score(evaluation, RunState(rollouts={evaluation.place: rows}, partial=partial), run)  # type: ignore[dict-item]
+        return score(evaluation, evolve(state_of({}), rollouts={evaluation.place: rows}, partial=partial), run)  # type: ignore[dict-item]
 
     return add_up
 

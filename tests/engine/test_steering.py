@@ -38,7 +38,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, Measured, Order
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.lineage import TYPES, lineage
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.runs.inbox import Inbox, leave
 from skillopt_es.sessions.session import read_state, resume, start
@@ -391,4 +391,4 @@ def test_what_cannot_be_done_is_refused_with_the_reason(tmp_path: Path) -> None:
             check_order(asked, state)
     check_order(_asked("pin", line), state)
     with pytest.raises(OrderRefused, match="not begun"):
-        check_order(_asked("stop"), RunState[object]())
+        check_order(_asked("stop"), None)

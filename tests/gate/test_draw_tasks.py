@@ -13,7 +13,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.comparing import MoreDraws, Ruling
 from skillopt_es.gate.verdicts import draw_work, judged, known_of, leads
-from skillopt_es.projections.state import ENOUGH_REPEATS, AnyState, Drawn, Measurement, Partial, RunState, Standing
+from skillopt_es.projections.state import ENOUGH_REPEATS, AnyState, Drawn, Measurement, Partial, Standing
 
 ITEMS = ("v0", "v1", "v2", "v3")
 CONTEST = Contest(
@@ -255,7 +255,7 @@ def test_sums_do_not_depend_on_the_order_of_what_was_recorded(run_of: RunOf) -> 
 def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict(run_of: RunOf) -> None:
     """Families of items that have types, and what flipped so far."""
     types = {"v0": "fern", "v1": "fern", "v2": "moss"}
-    known = known_of(RunState(types=types, flipped=frozenset({"v1"})), run_of())
+    known = known_of(evolve(state_of({}), types=types, flipped=frozenset({"v1"})), run_of())
     assert (known.families, known.flipped) == (types, {"v1"})
 
 

@@ -39,7 +39,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
@@ -354,7 +354,7 @@ def test_what_was_not_run_is_named_and_its_score_is_a_bound(runs: dict[str, Path
 
 def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(runs: dict[str, Path]) -> None:
     """The items that were run are not run again, and only with the others it has a score."""
-    state, run = RunState[object](), None
+    state, run = None, None
     texts: dict[str, SkillTree] = {}
     for event in events_of(runs["strict, early"]):
         state = evolve(state, event)

@@ -12,7 +12,6 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.verdicts import rule_of, too_large, too_little
-from skillopt_es.projections.core import placed
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, Origin, Partial, Standing
 
 
@@ -101,7 +100,7 @@ def test_without_a_gate_the_best_text_is_the_one_that_counts_most(
 ) -> None:
     """Or the first that was measured."""
     run, known = run_of("evaluation.use_gate=false"), {"candidate": measured("1110")}
-    found = weighed(placed(state_of(known), best=Standing(skill=BEST, value=best)), run)
+    found = weighed(evolve(state_of(known), best=Standing(skill=BEST, value=best)), run)
     assert (found.action, found.new_best, found.best_value) == ("force_accept", new_best, best)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve as replace
+from support.at_gate import STARTED
 from support.make_golden import GOLDEN
 
 from skillopt_es.audit.blame import blame
@@ -23,9 +24,9 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Bets, Decided, GateVerdict, SkillTree
-from skillopt_es.projections.core import evolve, moved, takes
+from skillopt_es.projections.core import beginning, evolve, moved, takes
 from skillopt_es.projections.lineage import lineage
-from skillopt_es.projections.state import RunState, Standing
+from skillopt_es.projections.state import Standing
 from skillopt_es.projections.summary import summarize
 from skillopt_es.sessions.session import read_state
 
@@ -105,7 +106,7 @@ def test_a_certified_text_is_the_one_that_was_bet_on() -> None:
     """At the end of a run that is the best one, whatever is current."""
     other = Standing(skill=SkillTree({"SKILL.md": "# other\n"}))
     best = Standing(skill=SKILL, step=3)
-    state: RunState[object] = RunState(standings={"current": other, "best": best, "certified": other})
+    state = replace(beginning(STARTED, None), current=other, best=best, certified=other)
     assert evolve(state, WON).certified == best
     assert evolve(state, replace(WON, moved=False)).certified == other
     assert evolve(state, WON).wagers == (WON,)

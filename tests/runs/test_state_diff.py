@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from skillopt_es.events.values import SkillTree
-from skillopt_es.runs.state_diff import skill_diff, standing_diff, state_diff
+from skillopt_es.runs.state_diff import skill_diff, state_diff
 from skillopt_es.sessions.session import read_state
 
 
@@ -24,14 +24,3 @@ def test_skills_differ_file_by_file() -> None:
     assert lines == (
         "--- SKILL.md", "+++ SKILL.md", "@@ -1 +1 @@", "-a", "+b", "--- x", "+++ /dev/null", "@@ -1 +0,0 @@", "-1"
     )  # fmt: skip
-
-
-def test_a_skill_that_is_not_there_is_empty(demo_run: Path) -> None:
-    """Its hash and value are nothing."""
-    state = read_state(demo_run)
-    best = state.best
-    found = standing_diff("best", None, best, state)
-    assert best is not None
-    assert (found.skills[0].before, found.skills[0].after) == ("", best.skill.hash)
-    assert (found.scores[0].before, found.scores[0].after) == (None, best.value)
-    assert (found.scores[0].metrics, found.scores[0].items) == (("hard", "hard"), (None, 40))

@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Measured, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, RunState, Standing
-from skillopt_es.sessions.session import run_started
+from skillopt_es.sessions.session import run_started, split_ids
 from support.scripted import ScriptedEnvironment, config
 
 TEXTS = {name: SkillTree(files={"SKILL.md": f"# {name}\n"}) for name in ("current", "candidate", "best", "old")}
 CURRENT, CANDIDATE, BEST, OLD = TEXTS.values()
+STARTED = RunStarted(
+    software="", algorithm="classic", config={}, folder=".", skill=CURRENT,
+    splits=split_ids(ScriptedEnvironment().load()),
+    steps_per_epoch=4, total_steps=8,
+)  # fmt: skip
+"""How the run began in which they were measured; its validation items are v0, v1, …"""
 RunOf = Callable[..., RunData]
 
 
@@ -48,4 +55,5 @@ def state_of(known: Mapping[str, Measurement], *, best: SkillTree = BEST, standi
     for name, each in known.items():
         ledger = ledger.put(TEXTS[name].hash, each)
     current = Standing(skill=CURRENT, value=0.5) if standing is None else standing
-    return RunState(standings={"current": current, "best": Standing(skill=best)}, measured=ledger)
+    held = {"current": current, "best": Standing(skill=best), "certified": Standing(skill=best)}
+    return RunState(started=STARTED, algorithm=None, measured=ledger, **held)

@@ -167,14 +167,12 @@ def _pause_for_optimizer(state: ClassicState, run: RunData) -> Event:
 
 def _extend_appendix(state: ClassicState, run: RunData, guard: LeakGuard) -> Event:
     step, _ = open_step(state)
-    assert state.current is not None
     return extension(step, state.current.skill, run, guard)
 
 
 def _build_candidate(state: ClassicState, run: RunData, guard: LeakGuard) -> Event:
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
-    assert state.current is not None
     close, pins = not run.config.follows("leave_gaps"), state.steering.pins
     return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
@@ -220,7 +218,6 @@ def _guard_of_step(state: ClassicState, run: RunData, evidence: RecordedTexts) -
     """Over all items that the open step has tried."""
     assert state.algorithm.step is not None
     assert state.algorithm.step.groups is not None
-    assert state.current is not None
     rows = [state.rollouts[group.place][item] for group in state.algorithm.step.groups for item in group.items]
     return guard(rows, state.current.skill, run, evidence)
 

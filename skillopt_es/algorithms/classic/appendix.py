@@ -73,7 +73,6 @@ def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:
 
 def written(state: ClassicState, run: RunData) -> AppendixWritten:
     """The notes of the last step in the current skill, after the verdict."""
-    assert state.current is not None
     skill = with_notes(state.current.skill, state.algorithm.unwritten)
     known = state.measured.get(skill.hash)
     return AppendixWritten(

@@ -81,7 +81,6 @@ def _pair(item: str, *, before: bool, now: bool) -> Pair:
 
 def place_slow_block(state: ClassicState, run: RunData) -> Event:
     """The first epoch's end: an empty place for guidance in the skill."""
-    assert state.current is not None
     skill = state.current.skill
     placed = skill.with_text(with_slow_placeholder(skill.text))
     return SlowUpdateApplied(
@@ -96,7 +95,6 @@ def _ungated(
     action: Literal["placeholder", "force_accept"], state: ClassicState, run: RunData, placed: SkillTree
 ) -> GateVerdict:
     """A text that is taken unmeasured, with the score that it had before or goes on with."""
-    assert state.current is not None
     known = state.measured.get(placed.hash)
     return GateVerdict(
         action=action,
@@ -114,7 +112,6 @@ def skip_first_meta_skill(state: ClassicState, run: RunData) -> Event:
 def draw_comparison(state: ClassicState, run: RunData) -> Event:
     """The tasks on which an epoch's first and last skill are compared."""
     assert state.algorithm.epoch is not None
-    assert state.current is not None
     items = comparison_sample(
         run.started.splits.train,
         epoch=state.algorithm.epoch.number,
@@ -155,7 +152,6 @@ def apply_slow_update(state: ClassicState, run: RunData) -> Event:
     """What becomes of an epoch's guidance: forced, gated, unchanged or postponed."""
     assert state.algorithm.epoch is not None
     assert state.algorithm.epoch.proposed is not None
-    assert state.current is not None
     proposed, current = state.algorithm.epoch.proposed, state.current.skill
     candidate = proposed.candidate
     if candidate is None:
@@ -219,7 +215,6 @@ def elsewhere(state: ClassicState, event: Event, same: bool) -> Event:
 
     Where its current text is not the `same`, that text stays as it is; what was to be put in counts as settled.
     """
-    assert state.current is not None
     match event:
         case SlowUpdateApplied(verdict=verdict) if not same:
             settled = replace(verdict, action="unchanged", stale_from="")

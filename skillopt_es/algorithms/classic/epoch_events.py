@@ -22,7 +22,6 @@ from skillopt_es.projections.core import without_items
 
 def epoch_planned(state: ClassicState, event: EpochPlanned) -> ClassicState:
     """An epoch begins, with an empty step buffer but for what the first one takes over."""
-    assert state.current is not None
     epoch = EpochState(
         number=event.epoch, batches=event.batches, meta_skill=event.meta_skill, first_skill=state.current.skill
     )
@@ -48,7 +47,6 @@ def _owed(state: ClassicState, epoch: int) -> Owed | None:
 
 def comparison(state: ClassicState, event: ComparisonDrawn) -> ClassicState:
     """The tasks to compare are drawn."""
-    assert state.current is not None
     return _with(state, replace(_epoch(state), comparison=event, last_skill=state.current.skill))
 
 
@@ -115,7 +113,6 @@ def epoch_completed(state: ClassicState, event: EpochCompleted) -> ClassicState:
 
 def _owed_by(state: ClassicState, epoch: EpochState) -> Owed | None:
     """What an epoch's end could not be given, if anything; after the last epoch a meta skill would serve nobody."""
-    assert state.started is not None
     last = state.steps_done == state.started.total_steps
     slow = epoch.proposed is not None and epoch.proposed.result != "guidance"
     meta = epoch.meta is not None and epoch.meta.result in ("unusable", "failed") and not last
@@ -127,7 +124,6 @@ def _owed_by(state: ClassicState, epoch: EpochState) -> Owed | None:
 
 def retracted(state: ClassicState, event: EvidenceRetracted) -> ClassicState:
     """What is still to be tried in the open epoch is so without the retracted items."""
-    assert state.started is not None
     epoch, step = state.algorithm.epoch, state.algorithm.step
     if epoch is None:
         return state

@@ -34,7 +34,6 @@ def propose_slow_update(
 ) -> Asking[EpochText]:
     """The guidance and the skill it would make, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
-    assert state.current is not None
     skill = state.current.skill
     compared = selected_pairs(state, run)
     request = question(
@@ -106,7 +105,6 @@ def _skills(state: ClassicState) -> tuple[str, ...]:
     """The two skills that were compared, and the one of now where steps have changed it since."""
     assert state.algorithm.epoch is not None
     assert state.algorithm.epoch.last_skill is not None
-    assert state.current is not None
     previous = skill_section(state.algorithm.epoch.first_skill, "Skill at the end of the previous epoch")
     now = skill_section(state.current.skill, "Skill now")
     if state.algorithm.epoch.last_skill.hash == state.current.skill.hash:

@@ -36,7 +36,6 @@ def train_evaluations(place: Place, step: StepState, current: Standing) -> list[
 def comparison_evaluations(state: ClassicState, run: RunData, epoch: EpochState) -> list[Evaluation]:
     """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
     assert epoch.comparison is not None
-    assert state.current is not None
     place = Place.of_epoch(epoch.number).slow
     seed = comparison_seed(run.config.train.seed, epoch.number)
     current = Evaluation(
@@ -66,7 +65,6 @@ def units_ahead(work: Work, state: ClassicState) -> tuple[Unit, ...]:
     if not isinstance(work, Rollouts) or step is None or state.built is None:
         return ()
     assert epoch is not None
-    assert state.current is not None
     following = step_after(state, epoch, step.number + 1)
     if following is None:
         return ()
@@ -77,7 +75,6 @@ def units_ahead(work: Work, state: ClassicState) -> tuple[Unit, ...]:
 def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
     """The open epoch's guidance against the current skill."""
     assert state.algorithm.epoch is not None
-    assert state.current is not None
     place = Place.of_epoch(state.algorithm.epoch.number).slow
     return Contest(
         candidate=candidate,
@@ -89,6 +86,5 @@ def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
 
 def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
     """The verdict over the open epoch's guidance, where it has to pass the gate."""
-    assert state.best is not None
     contest = guidance_contest(state, candidate)
     return weighed(state, run, contest, contest.against(state.best), use_gate=True)

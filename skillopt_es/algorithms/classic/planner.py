@@ -103,7 +103,6 @@ def step_work(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
 
 def _batch_work(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
     """A step's rollouts, and what comes after them."""
-    assert state.current is not None
     batches = train_evaluations(place, step, state.current)
     rollouts = measure(state, [*batches, *beside(state, run, place, batches)])
     if rollouts is not None:
@@ -249,7 +248,6 @@ def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
 
 def _gate_work(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
     assert state.built is not None
-    assert state.current is not None
     candidate = state.built.candidate
     if candidate.hash == state.built.parent and not run.config.follows("gate_unchanged"):
         return Decide("skip:unchanged")
@@ -343,7 +341,6 @@ def _compare_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work 
 def _slow_gate_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work | None:
     """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
     assert epoch.proposed is not None
-    assert state.current is not None
     candidate = epoch.proposed.candidate
     unchanged = candidate is None or candidate.hash == state.current.skill.hash
     if candidate is None or unchanged or not run.config.optimizer.slow_update_gate_with_selection:
@@ -379,7 +376,6 @@ def stop_training(state: ClassicState, run: RunData) -> Event:
 
 
 def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
-    assert state.best is not None
     train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
     if (usual := usual_stop(state, run)) is not None:
         return usual
@@ -393,5 +389,4 @@ def _epoch_changed_nothing(state: ClassicState) -> bool:
     epoch = state.algorithm.epoch
     if epoch is None or state.algorithm.step is not None or state.algorithm.epochs_done == epoch.number:
         return False
-    assert state.current is not None
     return epoch.first_skill.hash == state.current.skill.hash

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import TypeGuard, TypeVar
 
 from attrs import evolve as replace
 from attrs import field, frozen
@@ -109,19 +109,19 @@ def hands_on(state: ClassicState, learned: Learned) -> Learned:
     return replace(learned, meta_skill=state.algorithm.meta_skill, tried=tried)
 
 
-def beginning() -> ClassicState:
-    """A classic run of which nothing has happened yet."""
-    return RunState(algorithm=Classic())
+def is_classic(state: AnyState) -> TypeGuard[ClassicState]:
+    """Whether a run is trained in SkillOpt's own way."""
+    return isinstance(state.algorithm, Classic)
 
 
 def classic(state: AnyState) -> ClassicState:
     """The state of a run that must be classic; raises ConfigError for one that is trained in another way."""
-    if state.started is not None and not isinstance(state.algorithm, Classic):
-        raise ConfigError(
-            f"this run is trained by the algorithm {state.started.algorithm}, and only runs of `classic` have epochs",
-            hint="`skillopt-es status`, `log` and `lineage` read the runs of any algorithm",
-        )
-    return beginning() if state.started is None else cast("ClassicState", state)
+    if is_classic(state):
+        return state
+    raise ConfigError(
+        f"this run is trained by the algorithm {state.started.algorithm}, and only runs of `classic` have epochs",
+        hint="`skillopt-es status`, `log` and `lineage` read the runs of any algorithm",
+    )
 
 
 def updated(state: ClassicState, algorithm: Classic) -> ClassicState:
@@ -143,7 +143,6 @@ def unanswered(step: StepState) -> list[str]:
 
 def step_after(state: ClassicState, epoch: EpochState, number: int) -> StepState | None:
     """The step of this number, nothing of it done; None where the epoch has no such step."""
-    assert state.started is not None
     per_epoch = state.started.steps_per_epoch
     index = number - 1 - (epoch.number - 1) * per_epoch
     if index >= per_epoch:

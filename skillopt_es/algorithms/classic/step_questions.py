@@ -62,7 +62,6 @@ def _open(state: ClassicState) -> tuple[StepState, SkillTree, str]:
     """The open step, the skill that it is to change, and the optimizer's notes as a section."""
     assert state.algorithm.step is not None
     assert state.algorithm.epoch is not None
-    assert state.current is not None
     return state.algorithm.step, state.current.skill, meta_skill_section(state.algorithm.epoch.meta_skill)
 
 

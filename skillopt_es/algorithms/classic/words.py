@@ -15,7 +15,6 @@ from skillopt_es.events.values import BufferEntry, Json, Purpose
 
 def position(state: ClassicState) -> str:
     """Where in the algorithm a state stands, in a few words."""
-    assert state.started is not None
     if state.algorithm.epoch is None or state.stopped is not None:
         return _without_epochs(state, state.started)
     per_epoch, total = state.started.steps_per_epoch, state.started.total_steps

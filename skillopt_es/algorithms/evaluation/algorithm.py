@@ -36,7 +36,7 @@ from skillopt_es.events.catalog import (
     TextsErased,
 )
 from skillopt_es.events.places import evaluated
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
 
 
 def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
@@ -48,7 +48,7 @@ def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
     shares = changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
     anything = changed(run.config, rollout=shares)
     run = changed(run, config=anything)
-    state = evolve(RunState[object](), run.started)
+    state = evolve(None, started)
     seen = scored = rollouts = 0
     found: list[Mismatch] = []
     for recorded in events:

@@ -16,7 +16,7 @@ from attrs import define, field
 from attrs import evolve as replace
 
 from skillopt_es.algorithms.classic.algorithm import CLASSIC
-from skillopt_es.algorithms.classic.state import Classic, ClassicState, beginning, classic, proposals_of
+from skillopt_es.algorithms.classic.state import Classic, ClassicState, classic, proposals_of
 from skillopt_es.algorithms.imported.original_edits import (
     applied_by_original,
     guided_by_original,
@@ -71,7 +71,8 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
 
 def check_imported(events: Iterable[Recorded], folder: Path) -> CheckReport:
     """Walks a log; nothing in its folder is needed for that."""
-    walk = Recheck()
+    events = iter(events)
+    walk = Recheck(classic(evolve(None, next(events).event)))
     walk.run(events)
     return CheckReport(
         events=walk.events,
@@ -85,10 +86,10 @@ def check_imported(events: Iterable[Recorded], folder: Path) -> CheckReport:
 
 @define
 class Recheck:
-    """The walk over an imported run's events."""
+    """The walk over an imported run's events, after the first one."""
 
-    state: ClassicState = field(factory=beginning)
-    events: int = 0
+    state: ClassicState
+    events: int = 1
     derived: int = 0
     rollouts: int = 0
     unchecked: dict[str, int] = field(factory=dict)
@@ -146,7 +147,6 @@ class Recheck:
     def _built(self, event: CandidateBuilt) -> str:
         step = self.state.algorithm.step
         assert step is not None
-        assert self.state.current is not None
         if step.ranked is None:
             return self._skip("candidates without their edits")
         known, parent, text = proposals_of(step), self.state.current.skill, event.candidate.text
@@ -177,7 +177,6 @@ class Recheck:
         return self._same("the verdict", verdict.action, _by_values(verdict))
 
     def _slow(self, event: SlowUpdateApplied) -> str:
-        assert self.state.current is not None
         text = self.state.current.skill.text
         match event.verdict.action:
             case "placeholder":
@@ -206,7 +205,6 @@ class Recheck:
         return self._same("that the final skill is better", True, event.value > event.previous_value)
 
     def _completed(self, event: RunCompleted) -> str:
-        assert self.state.best is not None
         return self._same("the best skill", event.best, self.state.best.skill.hash)
 
 

@@ -91,7 +91,6 @@ def _build_kept(state: SearchState, run: RunData, evidence: RecordedTexts) -> ev
 
 def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
     """The current skill with these edits; what copies a tried item is left out."""
-    assert state.current is not None
     step, current = open_step(state), state.current.skill
     rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
     quoted = bool(form(run))  # whole items may stand in the skill, then

@@ -73,8 +73,6 @@ def tests_fit(state: SearchState, run: RunData) -> bool:
     most = most_calls(state)
     if most is None or any(FINAL_TEST.holds(place) for place in state.rollouts):
         return True
-    assert state.best is not None
-    assert state.current is not None
     texts = {run.started.skill.hash, state.best.skill.hash}
     if not run.config.evaluation.use_gate:  # with one it is the best text, unless somebody ordered otherwise
         texts.add(state.current.skill.hash)

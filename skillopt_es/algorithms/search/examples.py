@@ -68,7 +68,6 @@ def examples_due(state: SearchState, run: RunData) -> bool:
     rules, examples are one candidate more to pay for: once rules have won some points they wait for a step that
     comes after one that has earned nothing. With `on` they are proposed at the very beginning, too.
     """
-    assert state.best is not None
     step, algorithm = open_step(state), state.algorithm
     room = algorithm.spoiled < MOST_REFUSED and len(algorithm.examples) < _MOST_IN_SKILL
     if not form(run) or not room:
@@ -87,8 +86,6 @@ def examples_due(state: SearchState, run: RunData) -> bool:
 
 def _little_won(state: SearchState) -> bool:
     """Whether the best text has won at most a sixth on validation of what there was to win."""
-    assert state.started is not None
-    assert state.best is not None
     first, best = state.measured[state.started.skill.hash].value, state.best.value
     return first is not None and best is not None and _WORTH * (best - first) <= 1 - first
 

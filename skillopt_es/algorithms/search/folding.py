@@ -153,7 +153,6 @@ def grouped(state: SearchState, event: MinibatchesPlanned) -> SearchState:
         if old is not None:
             anew[old.types] = anew.get(old.types, 0) + 1
     if any(group.kind == PRUNING for group in event.groups):
-        assert state.current is not None
         algorithm = replace(algorithm, pruned=state.current.skill.hash)
     if any(map(is_recalled, event.groups)):
         step, algorithm = replace(step, recalled=algorithm.saved), replace(algorithm, saved=())
@@ -248,7 +247,6 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
 
 def _lines_written(state: SearchState, built: CandidateBuilt, edits: Iterable[Edit]) -> dict[str, tuple[str, ...]]:
     """The lines of a candidate that each of its edits wrote, by the edit's name; of a changed word, the whole line."""
-    assert state.current is not None
     before = state.current.skill
     origin = Origin(reports=built.reports, proposals={edit.id: edit for edit in edits}, gaps_closed=built.gaps_closed)
     makers = {file: ("",) * len(lines_of(text)) for file, text in before.files.items()}

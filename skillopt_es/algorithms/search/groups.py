@@ -110,7 +110,6 @@ def too_narrow(state: SearchState, run: RunData) -> dict[int, Kept]:
 
     For each type so many others are asked for as `search.anew` says. One that most validation tasks have tells nothing.
     """
-    assert state.current is not None
     measured = state.measured.get(state.current.skill.hash)
     if measured is None or not run.config.search.anew:
         return {}

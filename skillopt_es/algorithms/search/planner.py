@@ -66,7 +66,6 @@ def _final_work(state: SearchState, run: RunData) -> Work:
 
 def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
     """Why no further step is begun: the score is reached, nothing pays any more, or the calls are used."""
-    assert state.best is not None
     value, since, done = state.best.value, state.best.step, state.steps_done
     if (usual := usual_stop(state, run)) is not None:
         return usual
@@ -95,7 +94,6 @@ def unsolved(state: SearchState, run: RunData) -> tuple[str, ...]:
 
 def outdated(state: SearchState, run: RunData) -> tuple[str, ...]:
     """The training items that an older text passed: the current one may not."""
-    assert state.current is not None
     under, now = state.algorithm.under, state.current.skill.hash
     return tuple(item for item in _clean(state, run) if solved(state, run, item) and under[item] != now)
 
@@ -202,7 +200,6 @@ def _applied(state: SearchState) -> list[str]:
 
 
 def _batch(state: SearchState, step: OpenStep) -> Evaluation:
-    assert state.current is not None
     return Evaluation(
         place=step.place.in_batch(0),
         purpose="train",

@@ -33,8 +33,6 @@ class Suspect:
 
 def pruning_due(state: SearchState, run: RunData) -> bool:
     """Whether the open step proposes deletions: the step before has earned nothing, and this text was never pruned."""
-    assert state.best is not None
-    assert state.current is not None
     step = open_step(state)
     idle = state.steps_done > state.best.step
     new = state.algorithm.pruned != state.current.skill.hash
@@ -90,7 +88,6 @@ def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list
 
 
 def _current(state: SearchState) -> SkillTree:
-    assert state.current is not None
     return state.current.skill
 
 

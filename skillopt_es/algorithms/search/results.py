@@ -203,7 +203,6 @@ def _drawn(state: SearchState, run: RunData, place: Place) -> dict[str, list[flo
 
 def known_without(state: SearchState, item: str) -> bool:
     """Whether it is known, or about to be, what a task comes to under the current text, not under an older one."""
-    assert state.current is not None
     under, step = state.algorithm.under.get(item), open_step(state)
     return under == state.current.skill.hash or item in tries_of(step, step.place.in_batch(0))
 
@@ -217,7 +216,6 @@ def fails_without(state: SearchState, run: RunData) -> frozenset[str]:
 
 def ground(state: SearchState, run: RunData, number: int) -> SkillTree:
     """What the changes of a round are tried on: the current skill with all that earlier rounds have kept."""
-    assert state.current is not None
     step = open_step(state)
     found = screened(state, run, earlier=number)
     kept = [index for index, each in found.items() if each.won]

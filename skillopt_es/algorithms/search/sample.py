@@ -62,8 +62,6 @@ def widening(state: SearchState, run: RunData) -> list[Evaluation]:
 
     A text that nobody has measured yet has to be so first.
     """
-    assert state.current is not None
-    assert state.best is not None
     texts = {each.skill.hash: each for each in (state.best, state.current)}
     if judged_by(state, run) is run or not all(name in state.measured for name in texts):
         return []
@@ -85,5 +83,4 @@ def many_left(evaluations: list[Evaluation]) -> int:
 
 def is_idle(state: SearchState) -> bool:
     """Whether something was learned, and the last steps have earned nothing: a closer look pays."""
-    assert state.best is not None
     return 0 < state.best.step <= state.steps_done - _IDLE

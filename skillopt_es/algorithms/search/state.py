@@ -145,7 +145,6 @@ def checks_together(state: SearchState) -> bool:
 
 
 def _recorded(state: SearchState, key: str) -> Json:
-    assert state.started is not None
     search = state.started.config.get("search")
     return search.get(key) if isinstance(search, dict) else None
 
@@ -223,7 +222,6 @@ def _words(text: str) -> list[str]:
 
 def asked_form(state: SearchState) -> ReplyForm:
     """In which form the open step's questions want their answers; with `auto`, in what has earned more so far."""
-    assert state.started is not None
     wish = state.overrides.get("search.reply", _recorded(state, "reply"))
     if wish == "text":
         return "text"

@@ -64,7 +64,6 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
 
 def _text_at(state: SearchState, run: RunData, place: Place) -> SkillTree:
     step = open_step(state)
-    assert state.current is not None
     if place == step.together:
         return ground(state, run, len(step.rounds))
     alone = {step.screen(index): built.candidate for index, built in enumerate(step.alone)}

@@ -65,7 +65,6 @@ def _plan_groups(state: SkillsState, run: RunData, evidence: RecordedTexts) -> e
 
 def _plan_management(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
     """One question about the folder; none where nobody is to manage it, or nothing is there."""
-    assert state.current is not None
     where = where_of(state)
     asks = run.config.skills.manage and ids_of(state.current.skill)
     group = Minibatch(id=where.place / "manage", kind="failure", place=where.place, items=())
@@ -85,7 +84,6 @@ def _build_kept(state: SkillsState, run: RunData, evidence: RecordedTexts) -> ev
 
 def _built(state: SkillsState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
     """The folder with these edits; what copies a tried item is left out, and so is what agents could not load."""
-    assert state.current is not None
     current, algorithm = state.current.skill, state.algorithm
     rows = [state.rollouts[place][item] for group in algorithm.groups or () for place, item in group.attempts]
     watch = guard(rows, current, run, evidence)
@@ -214,7 +212,6 @@ DECISIONS: Mapping[str, Decision[Skills]] = {
 
 
 def _position(state: SkillsState) -> str:
-    assert state.started is not None
     if state.completed is not None or state.stopped is not None:
         why = "" if state.stopped is None else f", stopped by {state.stopped.reason}"
         return f"at the end, after {counted(state.steps_done, 'step')}{why}"
@@ -229,12 +226,10 @@ def _position(state: SkillsState) -> str:
 
 
 def _step(state: SkillsState) -> int | None:
-    assert state.started is not None
     return None if state.stopped is not None or state.steps_done >= state.started.total_steps else state.steps_done + 1
 
 
 def _where(state: SkillsState) -> str:
-    assert state.started is not None
     step = _step(state)
     return "" if step is None else f"step {step}/{state.started.total_steps}"
 

@@ -21,7 +21,6 @@ from skillopt_es.skill.folders import always_shown, files_of, ids_of, index_of, 
 
 def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The question about one group, and how its answer is read."""
-    assert state.current is not None
     group, tree = job.group, state.current.skill
     step, most = where_of(state).number, run.config.optimizer.learning_rate
 
@@ -47,7 +46,6 @@ def open_now(group: Minibatch, tree: SkillTree) -> tuple[str, ...]:
 
 
 def _request(group: Minibatch, state: SkillsState, run: RunData, evidence: RecordedTexts) -> ChatRequest:
-    assert state.current is not None
     tree, most = state.current.skill, run.config.gradient.max_trajectory_chars
     rows = [state.rollouts[place][item] for place, item in group.attempts]
     texts = [shown(row, evidence, most_chars=most, skill=index_of(tree), run=run) for row in rows]

@@ -61,7 +61,6 @@ def scored(state: SkillsState, event: SkillScored) -> SkillsState:
         return _viewed(state, event)
     if Place(event.place).batch is None:  # a candidate's trigger set: it is no evidence about the current folder
         return state
-    assert state.current is not None
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     seen = tuple(
         Sighting(
@@ -210,7 +209,6 @@ def _unanswered(state: SkillsState) -> list[Waiting]:
 
 def _counted_quiet(state: SkillsState, algorithm: Skills) -> Skills:
     """At an epoch's end: in how many epochs in a row each skill was not opened."""
-    assert state.current is not None
     opened = {skill for seen in algorithm.sightings for skill in seen.key}
     there = ids_of(state.current.skill)
     return replace(algorithm, quiet={each: 0 if each in opened else algorithm.quiet.get(each, 0) + 1 for each in there})
@@ -219,7 +217,6 @@ def _counted_quiet(state: SkillsState, algorithm: Skills) -> Skills:
 def _renamed(state: SkillsState) -> SkillsState:
     """What waits and what was refused is known by the names that the skills have now; retired ones are kept aside."""
     assert state.built is not None
-    assert state.current is not None
     algorithm, before, after = state.algorithm, state.current.skill, state.built.candidate
     now, edits = set(ids_of(after)), applied_edits(state.algorithm.edits, state.built)
     into = became(edits)

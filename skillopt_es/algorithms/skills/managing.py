@@ -26,7 +26,6 @@ SHOWN_BY_AGENTS = 8_000
 
 def ask_for_changes(job: ManageJob, state: SkillsState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The question, and how its answer is read."""
-    assert state.current is not None
     group, tree, step = job.group, state.current.skill, where_of(state).number
     gone = {skill: each.files for skill, each in state.algorithm.gone.items()}
 
@@ -37,7 +36,6 @@ def ask_for_changes(job: ManageJob, state: SkillsState, run: RunData, evidence: 
 
 
 def _request(job: ManageJob, state: SkillsState, run: RunData) -> ChatRequest:
-    assert state.current is not None
     tree = state.current.skill
     return question(
         run,
@@ -74,7 +72,6 @@ def _rate(rows: Iterable[Sighting], run: RunData) -> str:
 
 def views_table(state: SkillsState, run: RunData) -> str:
     """A line a skill: how often it was opened, alone and with others, and what came of the tasks where it was not."""
-    assert state.current is not None
     tree, lines = state.current.skill, []
     for entry in entries_of(tree):
         # What was tried before it was there could not open it, and says nothing about it.

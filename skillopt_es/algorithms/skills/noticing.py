@@ -63,7 +63,6 @@ def _apart(state: SkillsState, applied: Sequence[Edit]) -> list[tuple[Edit, ...]
 def made_with(state: SkillsState, edits: Sequence[Edit]) -> tuple[SkillTree, tuple[EditReport, ...]]:
     """The current folder with some of the candidate's edits."""
     assert state.built is not None
-    assert state.current is not None
     return apply_edits(state.current.skill, edits, close_gaps=state.built.gaps_closed)
 
 
@@ -85,7 +84,6 @@ def draws_so_far(state: SkillsState, run: RunData, changes: Sequence[Change]) ->
 def noticed(state: SkillsState, run: RunData, changes: Sequence[Change]) -> Mapping[str, frozenset[str]]:
     """The changes that each validation item notices, by their names."""
     assert state.built is not None
-    assert state.current is not None
     folders = (state.current.skill, state.built.candidate)
     views = [state.algorithm.views.get(folder.hash, {}) for folder in folders]
     shown = {skill for folder in folders for skill in skills_in(always_shown(folder))}
@@ -119,7 +117,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _before(state: SkillsState, run: RunData) -> list[tuple[str, float]]:
-    assert state.current is not None
     drawn = state.measured[state.current.skill.hash].drawn
     return [(item, run.worth(row.hard, row.soft)) for each in drawn for item, row in each.items.items()]
 

@@ -85,7 +85,6 @@ def parted(state: SkillsState, run: RunData) -> Parted | None:
 def _mixed(state: SkillsState, run: RunData) -> GateVerdict | None:
     """The verdict that refuses all changes together, where some of them may be better than that."""
     assert state.built is not None
-    assert state.current is not None
     if not run.config.evaluation.use_gate or state.algorithm.ranked is not None:
         return None
     if state.current.skill.hash not in state.measured or len(changes_of(state)) < 2:

@@ -99,7 +99,6 @@ def _part_waits(state: SkillsState) -> bool:
 
 
 def _batch(state: SkillsState, where: Where) -> list[Evaluation]:
-    assert state.current is not None
     assert state.algorithm.epoch is not None
     batch, place = state.algorithm.epoch.batches[where.index], where.place.in_batch(0)
     items = tried_at(state, place, batch.items)
@@ -154,7 +153,6 @@ def gate_run(state: SkillsState, run: RunData) -> RunData:
 def over_cap(state: SkillsState, run: RunData) -> str:
     """Which bound the candidate breaks; empty for none. What was over it before may stay as it is, but not grow."""
     assert state.built is not None
-    assert state.current is not None
     candidate, current, skills = state.built.candidate, state.current.skill, run.config.skills
     many, listed = len(ids_of(candidate)), len(listing_of(candidate))
     if many > max(skills.most_skills, len(ids_of(current))):

@@ -26,7 +26,6 @@ from skillopt_es.skill.folders import SKILL_FILE, always_shown, files_of, ids_of
 def changed_bodies(state: SkillsState) -> frozenset[str]:
     """The skills of which only what they say is changed; none where what is listed or always shown is changed, too."""
     assert state.built is not None
-    assert state.current is not None
     edits = {edit.id: edit for edit in state.algorithm.edits}
     applied = [edits[report.edit] for report in state.built.reports if report.status.startswith("applied")]
     for edit in applied:
@@ -41,7 +40,6 @@ def changed_bodies(state: SkillsState) -> frozenset[str]:
 def _listed_otherwise(state: SkillsState) -> bool:
     """Whether an edit of a text has changed what is listed: the line of a description is a line of a text, too."""
     assert state.built is not None
-    assert state.current is not None
     return index_of(state.built.candidate) != index_of(state.current.skill)
 
 
@@ -55,7 +53,6 @@ def lost_recall(state: SkillsState, run: RunData) -> Objection | None:
 def passing_by(state: SkillsState, run: RunData) -> tuple[str, ...]:
     """The items that opened a skill which the candidate leaves as it is, and do not open it under the candidate."""
     assert state.built is not None
-    assert state.current is not None
     before, after = state.current.skill, state.built.candidate
     same = {skill for skill in ids_of(before) if files_of(before, skill) == files_of(after, skill)}
     old, new = (state.algorithm.views.get(each.hash, {}) for each in (before, after))
@@ -65,7 +62,6 @@ def passing_by(state: SkillsState, run: RunData) -> tuple[str, ...]:
 def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:
     """The candidate's evaluation on the items that can tell; None where it has to meet all of them."""
     assert state.built is not None
-    assert state.current is not None
     evaluation, current = run.config.evaluation, state.current.skill.hash
     views, known = state.algorithm.views.get(current), state.measured.get(current)
     changed = changed_bodies(state)
@@ -88,7 +84,6 @@ def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:
 
 def _moved(state: SkillsState, whole: Evaluation, watched: list[str], changed: frozenset[str]) -> bool:
     """Whether an item that was not to notice the change did."""
-    assert state.current is not None
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(whole.place, {})
     known = state.measured[state.current.skill.hash].items
     there = [rows[item] for item in watched if item in rows]

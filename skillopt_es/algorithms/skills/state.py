@@ -146,7 +146,6 @@ class Where:
 
 def where_of(state: SkillsState) -> Where:
     """The step that is under way, or comes next."""
-    assert state.started is not None
     number, steps = state.steps_done + 1, state.started.steps_per_epoch
     epoch, index = divmod(number - 1, steps)
     return Where(number=number, epoch=epoch + 1, index=index, managing=index == steps - 1)
@@ -186,7 +185,6 @@ def grouped_by(state: SkillsState, row: RolloutCompleted) -> Key:
 
 def _setting(state: SkillsState, name: str) -> Json:
     """A key of `skills`, as it counts now."""
-    assert state.started is not None
     section = cast("Mapping[str, Json]", state.started.config["skills"])
     return state.overrides.get(f"skills.{name}", section[name])
 

@@ -61,7 +61,6 @@ class Routing:
 def routing_of(state: SkillsState) -> Routing:
     """What the open step's candidate changes in the list."""
     assert state.built is not None
-    assert state.current is not None
     before, after = _listed(state.current.skill), _listed(state.built.candidate)
     return Routing(
         old=frozenset(skill for skill, said in before.items() if after.get(skill) != said),
@@ -100,7 +99,6 @@ def drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
 
 def _telling(state: SkillsState, run: RunData) -> list[Sighting]:
     """The epoch's latest attempt at each training item, where it passed with skills that are all still there."""
-    assert state.current is not None
     there, latest = set(ids_of(state.current.skill)), {each.attempt.item: each for each in state.algorithm.sightings}
     return [
         latest[item]

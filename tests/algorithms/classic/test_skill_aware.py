@@ -50,7 +50,6 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import PatchSource
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
-from skillopt_es.projections.state import RunState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.prompts import system_prompt
 from skillopt_es.runs.lookup import seq_of
@@ -202,7 +201,7 @@ def test_the_gate_measures_the_notes_that_it_lets_in(tmp_path: Path) -> None:
     """A candidate is its edits and its notes; every score that is claimed was measured for that very text."""
     events = train(tmp_path, ON, MIXED, skill=KNOWS_SOME)
     verdicts: dict[bool, set[str]] = {True: set(), False: set()}
-    state = RunState()
+    state = None
     for event in events:
         before, state = state, folded(state, event)
         match event:
@@ -359,7 +358,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
 def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -> None:
     """The event keeps the score of the text before; the new text has one when it was measured itself."""
     events = train(tmp_path, ON, AFTER_VERDICT, "optimizer.use_slow_update=false")
-    state = RunState()
+    state = None
     for event in events:
         before, state = state, folded(state, event)
         if isinstance(event, AppendixWritten):
@@ -379,7 +378,7 @@ def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -
 
 def test_what_is_not_written_yet_is_part_of_the_state(tmp_path: Path) -> None:
     """After each event: the notes of the open step, and those that wait for the verdict to be over."""
-    state = RunState()
+    state = None
     for event in train(tmp_path, ON, AFTER_VERDICT, "train.num_epochs=1"):
         before, state = snapshot(state), folded(state, event)
         match event:
