@@ -164,6 +164,8 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     },
     # CI installs Ray in a place of its own, and tries it there.
     "docs/scale.md": {each.line: "true" for each in shell_commands("docs/scale.md")},
+    # tests/test_one_page.py makes the file of this page, and runs it.
+    "docs/one-page.md": {each.line: f"exit {each.code}" for each in shell_commands("docs/one-page.md")},
     # tests/algorithms builds the package of this page and trains by it.
     "docs/algorithms.md": {each.line: "true" for each in shell_commands("docs/algorithms.md")},
     "docs/environments.md": {
