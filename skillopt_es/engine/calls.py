@@ -2,8 +2,8 @@
 Model calls through the journal: a recorded answer is used, any other call is made once and committed before use.
 
 A slot names the place of a call in the algorithm, the request digest everything that reaches the wire. The same slot
-with the same digest is answered from the journal; with another one it is a Divergence, unless asking again was allowed
-or the recorded one came along from the run that this one was forked from.
+with the same digest is answered from the journal; with another one it is a Divergence, unless asking again was allowed,
+the recorded one came along from the run that this one was forked from, or another release has asked it in other words.
 """
 
 from __future__ import annotations
@@ -105,12 +105,14 @@ class Records:
     Where calls are recorded and found again; the first `inherited` are those of the run that this one was forked from.
 
     `seen` gets each call that was recorded, `keep` its texts, and `leave` a question that waits for people to answer.
+    A log that another release has written to may be `reworded`: a question has its answer there by its slot.
     """
 
     journal: Journal
     recorder: Recorder
     texts: Texts
     inherited: int = 0
+    reworded: bool = False
     repeats: Repeats | None = None
     seen: Callable[[CallRow], None] = field(default=lambda row: None)
     keep: Callable[[CallRef, Exchange], None] = field(default=lambda ref, exchange: None)
@@ -308,6 +310,10 @@ class LiveCalls:
                     return answer_of(row, self._records.texts)
         # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
         own = [row for row in rows if row.n > self._records.inherited and not row.call.ahead and row not in same]
+        kept = [row for row in own if self._records.reworded and row.call.model == asked.model]
+        if kept and not self._ask_again:
+            # The release may have reworded a prompt: the answer was paid for, and its place is the question's.
+            return answer_of(kept[-1], self._records.texts)
         if own and not self._ask_again:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "

@@ -1,8 +1,8 @@
 """
 The system prompts of the optimizer, one file each; what goes into the user message is built by the stages.
 
-A reworded prompt makes other requests, so `replay --check` and `resume` do not find the recorded answers of runs that
-began before: they need the software that the run began with.
+A release may reword a prompt. A run that began before keeps the answers that it has: `replay --check` and `resume` find
+them by their place, and what is asked from then on is asked in the new words.
 """
 
 from __future__ import annotations

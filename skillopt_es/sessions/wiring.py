@@ -29,7 +29,7 @@ from skillopt_es.engine.loop import LivePorts, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import Event, RolloutCompleted
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunForked, RunResumed, RunStarted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
@@ -60,6 +60,7 @@ from skillopt_es.sessions.hiding import check_walls, covered_keys, hide_answers,
 from skillopt_es.sessions.opening import OpenData, open_environment, open_executor, open_hands, open_model
 from skillopt_es.sessions.sharing import SharedAccount, open_shared
 from skillopt_es.sessions.skills import check_opening
+from skillopt_es.version import software_version
 
 
 @frozen
@@ -359,11 +360,18 @@ def _records(writer: RunWriter, stage: Stage, evidence: RecordedTexts, observer:
         recorder=writer,
         texts=writer.log,
         inherited=0 if forked is None else forked.inherited,
+        reworded=bool(_releases(writer.log) - {software_version()}),
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,
         seen=observer.called,
         keep=evidence.keep,
         leave=desk.leave,
     )
+
+
+def _releases(log: EventLog) -> frozenset[str]:
+    """The releases that have written to a log."""
+    writers = (recorded.event for recorded in log.read(types=("RunStarted", "RunResumed", "RunForked")))
+    return frozenset(event.software for event in writers if isinstance(event, RunStarted | RunResumed | RunForked))
 
 
 def _used(log: EventLog) -> frozenset[CallRef]:

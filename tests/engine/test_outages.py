@@ -317,6 +317,27 @@ def test_another_request_for_the_same_place_is_a_divergence(tmp_path: Path) -> N
     assert read_state(run).status == "completed"
 
 
+def test_the_next_release_takes_the_answer_that_was_given_to_other_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its prompts may have changed; the answer at the same place was paid for, and is not asked for again."""
+    crashing = ScriptedWorld().session(observers=(CrashAtFirstPatch(),))
+    with pytest.raises(Crash):
+        asyncio.run(start(config(tmp_path), tmp_path / "run", crashing))
+    for module in ("session", "wiring"):
+        monkeypatch.setattr(f"skillopt_es.sessions.{module}.software_version", lambda: "skillopt-es 99.0")
+    monkeypatch.setattr("skillopt_es.algorithms.optimizer.system_prompt", lambda name: f"Other words: {name}")
+    with EventLog.open(tmp_path / "run") as log:
+        recorded = {row.call.slot for row in Journal(log.reader).read() if row.call.stage == "analyst"}
+    later = ScriptedWorld()
+    asyncio.run(resume(tmp_path / "run", later.session()))
+    assert recorded
+    assert not recorded.intersection(later.optimizer.asked)
+    assert read_state(tmp_path / "run").status == "completed"
+    with EventLog.open(tmp_path / "run") as log:
+        assert asyncio.run(check(log, Journal(log.reader), tmp_path / "run")).ok
+
+
 def test_stopping_finishes_what_is_in_flight_and_resumes_exactly(tmp_path: Path) -> None:
     """After a stop in the middle of a step the resumed log continues the old one."""
     stop = [False]
