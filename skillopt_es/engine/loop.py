@@ -26,7 +26,7 @@ from skillopt_es.engine.evaluations import score
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.observers import Observer
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.steering import NoOrders, Orders, events_of, is_due
+from skillopt_es.engine.steering import Orders, events_of, is_due
 from skillopt_es.engine.work import AddUp, Decide, Derived, Emission, Questions, Rollouts, Work
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
@@ -54,6 +54,22 @@ class Log(Protocol):
         ...
 
 
+@frozen(kw_only=True)
+class Control:
+    """
+    Who watches a session, and who changes or ends it from outside.
+
+    `limited` gives the session other limits, and raises ConfigError for what cannot be promised. `stopping` is the
+    process's own: that a budget is `reached` is a pause, and no interruption.
+    """
+
+    observer: Observer
+    orders: Orders
+    limited: Callable[[Mapping[str, Json]], None]
+    stopping: Callable[[], bool]
+    reached: Callable[[], Reached | None]
+
+
 class Trainer:
     """One run in one process."""
 
@@ -65,15 +81,11 @@ class Trainer:
         state: AnyState,
         run: RunData,
         ports: LivePorts,
-        observer: Observer,
-        stopping: Callable[[], bool],
-        reached: Callable[[], Reached | None] = lambda: None,
-        ahead: Ahead | None = None,
-        orders: Orders | None = None,
-        limited: Callable[[Mapping[str, Json]], None] = lambda settings: None,
+        control: Control,
+        ahead: Ahead | None,
     ) -> None:
-        self._orders = NoOrders() if orders is None else orders
-        self._limited = limited
+        self._control = control
+        self._orders = control.orders
         self._ahead = ahead
         self._log = log
         self._head = head
@@ -81,9 +93,6 @@ class Trainer:
         self._run = run
         self._algorithm = algorithm_of(run.started)
         self._ports = ports
-        self._observer = observer
-        self._stopping = stopping
-        self._reached = reached
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def train(self) -> AnyState:
@@ -94,10 +103,10 @@ class Trainer:
                 if work is None:
                     break
                 await self._perform(work)
-                reached = self._reached()
+                reached = self._control.reached()
                 if reached is not None and self.state.status == "running":
                     await self._pause("budget", reached.message, key=reached.key)
-                elif self._stopping() and self.state.status == "running":
+                elif self._control.stopping() and self.state.status == "running":
                     raise Interrupted("stopped as asked; everything that was answered is recorded")
         except Interrupted as interrupted:
             if not self._orders.pausing():
@@ -133,7 +142,7 @@ class Trainer:
                 try:
                     events = events_of(asked, self.state, self._run)
                     if asked.settings:
-                        self._limited(asked.settings)
+                        self._control.limited(asked.settings)
                 except ConfigError as refused:
                     self._orders.refused(asked.name, f"{refused}{f'; {refused.hint}' if refused.hint else ''}")
                     continue
@@ -143,7 +152,7 @@ class Trainer:
             self._orders.followed(asked.name)
 
     async def _perform(self, work: Work) -> None:
-        self._observer.planned(work, self.state)
+        self._control.observer.planned(work, self.state)
         if self._ahead is not None:
             self._ahead.planned(work, self.state)
         if isinstance(work, Questions) or (isinstance(work, Decide) and work.reads_back):
@@ -195,7 +204,7 @@ class Trainer:
     ) -> None:
         await self._log.append(events, expected=expected, texts=texts)
         for seq, (event, state) in enumerate(zip(events, states, strict=True), start=expected + 1):
-            self._observer.happened(seq, event, state)
+            self._control.observer.happened(seq, event, state)
         if any(isinstance(event, self._algorithm.milestones) for event in events):
             await self._log.anchor()
 

@@ -68,24 +68,6 @@ class Orders(Protocol):
         ...
 
 
-class NoOrders:
-    """Nobody can give any."""
-
-    def waiting(self) -> Sequence[Asked]:
-        """None."""
-        return ()
-
-    def pausing(self) -> bool:
-        """Never."""
-        return False
-
-    def followed(self, name: str) -> None:
-        """None is."""
-
-    def refused(self, name: str, why: str) -> None:
-        """None is."""
-
-
 def is_due(asked: Asked, state: AnyState) -> bool:
     """Whether an order can be followed now; an open step has its text and its items already."""
     return asked.order not in _BETWEEN_STEPS or not algorithm_at(state).under_way(state)

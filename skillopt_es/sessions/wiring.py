@@ -25,7 +25,7 @@ from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls, Means, Records
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.loop import LivePorts, Running, Trainer
+from skillopt_es.engine.loop import Control, LivePorts, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
@@ -324,12 +324,13 @@ def _wired(
             executor=executor,
             rollouts=rollouts,
         ),
-        observer=observers,
-        # The session's own: a budget that is reached is a pause, and no interruption.
-        stopping=session.stopping,
-        reached=bounds.reached,
-        orders=bounds.orders,
-        limited=partial(_limited, stage, bounds.own, world.models),
+        control=Control(
+            observer=observers,
+            orders=bounds.orders,
+            limited=partial(_limited, stage, bounds.own, world.models),
+            stopping=session.stopping,
+            reached=bounds.reached,
+        ),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     return Running(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
