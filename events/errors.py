@@ -1,21 +1,8 @@
 """
 The root of every error a user can meet, and those of the log.
 
-SkillOptError
-├── LogError
-│   ├── LogDamaged          the file is not what was written
-│   ├── LogTooNew           written by a newer version of this software
-│   ├── WrongExpectedSeq    somebody else appended since we last looked
-│   ├── RunBusy             another process is writing this run
-│   ├── RunNotFound         there is no run of that name here
-│   ├── RunExists           there is one already where a new one should begin
-│   ├── TextErased          a text that is needed was erased on purpose
-│   ├── InvalidEvent        an event or a call that could not be read back, so it was not written
-│   ├── LogUnreadable       the disk reports an error: what is in the log cannot be told now
-│   └── LogUnwritable       disk full, read-only, i/o error
-└── (skillopt_es.errors adds the others)
-
-Each class is a different thing for the user to do; `hint` says what.
+Each class is a different thing for the user to do; `hint` says what. All errors are drawn as one tree in
+`skillopt_es/errors.py`.
 """
 
 from __future__ import annotations

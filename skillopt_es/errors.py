@@ -1,20 +1,48 @@
 """
-The errors of the trainer and its adapters; those of the log are in `skillopt_es.events.errors`.
+All errors of the product as one tree, and those of the trainer and its adapters.
 
-SkillOptError
-├── ConfigError        a key, a value or a file of the configuration (exit 2)
-│   └── SettingRefused an adapter cannot work with one of its settings
-├── DataError          the user's items or skill file (exit 2)
-├── BackendError       a model or harness that cannot be used: key, model name, quota, endpoint
-├── Divergence         the journal holds another request for this place
-│   └── CassetteMiss   a cassette has no answer to this request
-├── ReplayMismatch     recorded evidence leads to another decision than the recorded one
-├── CassetteDamaged    a file that is no cassette, or not the one that was written (exit 2)
-├── NotInRun           a moment, event, call or skill that this run does not have (exit 2)
-├── OutputRefused      a file that was asked for exists already or cannot be written (exit 2)
-├── BudgetReached      what may be used is used up (exit 3)
-├── AwaitingAnswers    questions wait for answers from outside (exit 3)
-└── Interrupted        the user asked to stop (exit 130)
+A command that ends by one exits with 1 unless a number is given here. Where no module is named, the error is defined
+below; those of the log are all in the module of LogError.
+
+SkillOptError                what a user can act on: one sentence, and a hint of the next step (events.errors)
+├── ConfigError              a key, a value or a file of the configuration (exit 2)
+│   ├── SettingRefused       an adapter cannot work with one of its settings (exit 2)
+│   └── OrderRefused         an order to a run that cannot be followed (exit 2; engine.steering)
+├── DataError                the user's tasks or skill file (exit 2)
+├── BackendError             a model or harness that cannot be used: key, model name, quota, endpoint
+├── Divergence               the journal holds another request for this place
+│   └── CassetteMiss         a cassette has no answer to this request
+├── ReplayMismatch           recorded evidence leads to another decision than the recorded one
+├── CassetteDamaged          a file that is no cassette, or not the one that was written (exit 2)
+├── NotInRun                 a moment, event, call or skill that this run does not have (exit 2)
+├── OutputRefused            a file that was asked for exists already or cannot be written (exit 2)
+├── BudgetReached            what may be used is used up (exit 3)
+├── AwaitingAnswers          questions wait for answers from outside (exit 3)
+├── Interrupted              the user asked to stop (exit 130)
+├── NotChecked               a command started by the page said neither what is right nor what is wrong (ui.starting)
+├── Refused                  a request to the page that may not be done (exit 2; ui.safety)
+└── LogError                 something about the run's log (events.errors)
+    ├── LogDamaged           the file is not what was written
+    ├── LogTooNew            written by a newer version of this software
+    ├── WrongExpectedSeq     another writer has appended since we last looked
+    ├── RunBusy              another process is writing this run
+    ├── RunNotFound          there is no run of that name here (exit 2)
+    ├── RunExists            there is one already where a new one should begin (exit 2)
+    ├── TextErased           a text that is needed was erased on purpose
+    ├── InvalidEvent         an event or a call that could not be read back, so it was not written
+    ├── LogUnreadable        the disk reports an error: what is in the log cannot be known now
+    └── LogUnwritable        the disk is full, read-only or broken
+
+CallFailed                   one call to a model has no answer, after all tries that make sense (ports.chat)
+└── AttemptLost              an agent that worked elsewhere is gone with its worker (ports.chat)
+
+NotStarted                   no error: a call was not started, for the run is stopping (ports.chat)
+
+Unanswered                   no error: questions wait for answers from outside (ports.chat)
+
+A call that failed says of which kind. `adapters.models.errors` tells the kinds apart, and which are tried again:
+config, auth, quota (every later call would fail too: BackendError, and the run pauses), rate_limit, server, transport,
+timeout, context_length, empty, invalid_reply, bad_request, crash (this call alone: its attempt is not measured).
 """
 
 from __future__ import annotations
