@@ -18,9 +18,9 @@ class AgentCalls:
     """
     Calls of the target's model, made for its agent.
 
-    An agent that was killed midway and begins anew asks the same things: by what was asked it finds the answers that it
+    An agent that was killed midway and begins again asks the same things. By what it asks, it finds the answers that it
     has had, in whatever order it asks. The second of two equal questions is another draw, and has a slot of its own.
-    `asks` is told each attempt that asks something.
+    `asks` gets each attempt that asks something.
     """
 
     calls: Calls
@@ -41,13 +41,13 @@ class AgentCalls:
         try:
             answer = await self.calls.ask("target", evolve(request, slot=slot))
         except BaseException:
-            taken.discard(number)  # who asks again after a failure asks the same
+            taken.discard(number)  # after a failure the same is asked again
             raise
         had[slot] = ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls, usage=answer.usage)
         return had[slot]
 
     def over(self, slot: str, *, lost: bool = False) -> None:
-        """The attempt at this slot asks no more; one that was lost is made anew, and finds the answers it has had."""
+        """The attempt at this slot asks no more; one that was lost is made again, and finds the answers it has had."""
         self._taken.pop(slot, None)
         if not lost:
             self._had.pop(slot, None)

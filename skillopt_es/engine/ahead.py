@@ -25,17 +25,17 @@ from skillopt_es.projections.state import AnyState
 
 @frozen
 class _Ahead:
-    """The target's calls, made when nobody else wants the place."""
+    """The target's calls, made when no other call wants the place."""
 
     calls: LiveCalls
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
-        """The answer, which whoever asks the same later will have."""
+        """The answer; the same question has it later, too."""
         return await self.calls.ask_ahead(role, request)
 
 
 class Ahead:
-    """Begins with the gate of a step, and ends with its verdict; `gave_up` is told what ended it before."""
+    """Begins with the gate of a step, and ends with its verdict; `gave_up` gets the error that ended it early."""
 
     def __init__(
         self, run: RunData, ports: RolloutPorts, calls: LiveCalls, gave_up: Callable[[Exception], None]
@@ -71,7 +71,7 @@ class Ahead:
             async with aclosing(self._ports.executor.stream(jobs, workers=workers)) as stream:
                 async for _ in stream:
                     pass
-        except NotStarted:  # nobody wants it any more
+        except NotStarted:  # it is no longer wanted
             pass
-        except Exception as error:  # noqa: BLE001 -- nobody needs it yet; who does asks again and meets it
+        except Exception as error:  # noqa: BLE001 -- it is not needed yet; the step that needs it asks again, and meets the error
             self._gave_up(error)

@@ -242,16 +242,16 @@ class _Target:
         if shelf is None or not shelf.tools:
             return await self._turn_with(messages, max_tokens, tools, tool_choice)
         theirs = frozenset(tool.name for tool in tools)
-        whole, rounds = shelf.told(messages), 0
+        whole, rounds = shelf.with_opened(messages), 0
         while True:
             offered = (*tools, *shelf.offered)
             # In the end it has to answer with what it has.
             choice = "none" if rounds >= MOST_ROUNDS or shelf.stuck else tool_choice or "auto"
             answered = await self._turn_with(whole, max_tokens, offered, choice if offered else "")
             reply = understood(answered, shelf.tree)
-            said, goes_on = shelf.asked(messages, reply, theirs)
-            whole, rounds = shelf.told(messages) if shelf.laid else [*whole, *said], rounds + 1
-            if not goes_on or choice == "none":
+            said, again = shelf.answered(messages, reply, theirs)
+            whole, rounds = shelf.with_opened(messages) if shelf.laid else [*whole, *said], rounds + 1
+            if not again or choice == "none":
                 return left_to(reply, theirs)
 
     async def _turn_with(
@@ -314,7 +314,7 @@ class _Target:
         answer = await self._kept("target", request)
         self.acted = self.acted or bool(answer.steps)
         if self.shelf is not None and self.shelf.own:
-            self.shelf.did(answer.steps)
+            self.shelf.note_opened(answer.steps)
         return answer
 
     async def _kept(self, role: Role, request: ChatRequest) -> Answer:

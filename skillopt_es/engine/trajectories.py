@@ -111,9 +111,9 @@ def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, sk
     if row.near is not None:
         head.append(f"nearness: {row.near:.2f} (a hint, no grade; 1 would be right)")
     if row.failure:
-        # The evaluation says it, too: what is told twice makes a small model lose the thread.
-        told = sum(map(len, lines)) <= most_chars and any(kind == "feedback" for kind, _ in records)
-        head.append(f"failure: {row.failure}" + (f" ({row.detail})" if row.detail and not told else ""))
+        # The evaluation may say it, too: a small model loses the thread where it reads a thing twice.
+        said = sum(map(len, lines)) <= most_chars and any(kind == "feedback" for kind, _ in records)
+        head.append(f"failure: {row.failure}" + (f" ({row.detail})" if row.detail and not said else ""))
     text = "\n".join(head) if not records else "\n".join(head) + "\n\n" + fitted(lines, most_chars)
     if row.trust == "trusted":
         return fenced("trajectory", text)

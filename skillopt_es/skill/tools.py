@@ -100,7 +100,7 @@ def _written(text: str, tree: SkillTree) -> ToolCall | None:
 
 
 @frozen
-class _Told:
+class _ToolAnswer:
     """What a tool answers, and the file that was opened by it."""
 
     said: Mapping[str, Json]
@@ -111,9 +111,9 @@ class _Told:
         """The answer as the model reads it."""
         return json.dumps(self.said, ensure_ascii=False)
 
-    def again(self) -> _Told:
-        """What is answered in its place where it stands above already."""
-        return _Told(
+    def again(self) -> _ToolAnswer:
+        """The answer in its place where the file is open above."""
+        return _ToolAnswer(
             {"skill_id": skill_of(self.viewed), "note": "it is open already, see above; now answer"}, self.viewed
         )
 
@@ -153,11 +153,11 @@ def _printed(step: AgentStep, tree: SkillTree) -> list[str]:
     ]
 
 
-def _error(why: str) -> _Told:
-    return _Told({"error": why})
+def _error(why: str) -> _ToolAnswer:
+    return _ToolAnswer({"error": why})
 
 
-def _answer(tree: SkillTree, call: ToolCall) -> _Told:
+def _answer(tree: SkillTree, call: ToolCall) -> _ToolAnswer:
     """The answer to one request; what cannot be understood is answered by what is wrong with it."""
     tool = tool_named(call.name)
     if call.name in ids_of(tree):  # some models take a skill for a tool
@@ -173,7 +173,7 @@ def _answer(tree: SkillTree, call: ToolCall) -> _Told:
     return _listed(tree, given) if tool == LIST.name else _opened(tree, given)
 
 
-def _listed(tree: SkillTree, given: Mapping[str, Json]) -> _Told:
+def _listed(tree: SkillTree, given: Mapping[str, Json]) -> _ToolAnswer:
     query = given.get("query")
     words = query.casefold().split() if isinstance(query, str) else []
     rows: list[Json] = [
@@ -181,10 +181,10 @@ def _listed(tree: SkillTree, given: Mapping[str, Json]) -> _Told:
         for each in entries_of(tree)
         if all(word in f"{each.id} {each.description}".casefold() for word in words)
     ]
-    return _Told({"skills": rows})
+    return _ToolAnswer({"skills": rows})
 
 
-def _opened(tree: SkillTree, given: Mapping[str, Json]) -> _Told:
+def _opened(tree: SkillTree, given: Mapping[str, Json]) -> _ToolAnswer:
     skill, file = given.get("skill_id"), given.get("file_path")
     if not isinstance(skill, str) or not skill.strip():
         return _error("skill_id is missing: it is the name of a skill")
@@ -198,10 +198,10 @@ def _opened(tree: SkillTree, given: Mapping[str, Json]) -> _Told:
         entry = entry_of(tree, skill)
         others: list[Json] = [each.partition("/")[2] for each in entry.others]
         said: dict[str, Json] = {"skill_id": skill, "content": entry.body}
-        return _Told(said | ({"files": others} if others else {}), main_file(skill))
+        return _ToolAnswer(said | ({"files": others} if others else {}), main_file(skill))
     if path not in tree.files:
         return _error(f"{skill} has no file {named!r}")
-    return _Told({"skill_id": skill, "file_path": path.partition("/")[2], "content": tree.files[path]}, path)
+    return _ToolAnswer({"skill_id": skill, "file_path": path.partition("/")[2], "content": tree.files[path]}, path)
 
 
 @frozen
@@ -225,7 +225,7 @@ class Shelf:
 
     A target that has its `own` way to skills is offered no tools: what it opened is read from what it did. For one that
     writes its request as text, what it asks for is `laid` open in the place of the list, and it is offered no tools any
-    more: it would go on to ask for them. `stuck` is one that asks for nothing but what is open before it already.
+    more: it would continue to ask for them. `stuck` is one that asks only for what is open before it.
     """
 
     tree: SkillTree
@@ -256,17 +256,17 @@ class Shelf:
         return SkillTree(files={"SKILL.md": self._laid() if self.own else index_of(self.tree)})
 
     def _laid(self) -> str:
-        """What an agent is told that finds the skills in its folder; it names them all, for a request has to."""
+        """What is said to an agent that finds the skills in its folder; it names them all, for a request has to."""
         shown = [f"### {each.id}\n{each.body}" for each in entries_of(self.tree) if each.always]
         return "\n\n".join([*([_LAID.format(folder=self.tree.hash[:16])] if self.tree.files else []), *shown])
 
-    def did(self, steps: Sequence[AgentStep]) -> None:
+    def note_opened(self, steps: Sequence[AgentStep]) -> None:
         """Takes note of what an agent has opened on its way."""
         for path in (path for step in steps for path in opened_by(step, self.tree)):
             if path not in self.viewed:
                 self.viewed.append(path)
 
-    def told(self, messages: Sequence[Message]) -> list[Message]:
+    def with_opened(self, messages: Sequence[Message]) -> list[Message]:
         """The environment's messages with what was opened before, where it was opened, or in the place of the list."""
         if self.laid:
             always = [f"### {each.id}\n{each.body}" for each in entries_of(self.tree) if each.always]
@@ -281,9 +281,9 @@ class Shelf:
             whole[at : at + visit.instead] = visit.messages
         return whole
 
-    def asked(self, own: Sequence[Message], reply: ChatReply, theirs: frozenset[str]) -> tuple[list[Message], bool]:
+    def answered(self, own: Sequence[Message], reply: ChatReply, theirs: frozenset[str]) -> tuple[list[Message], bool]:
         """
-        What follows a reply that asks for skills, and whether the target is to be asked on; nothing for another reply.
+        What follows a reply that asks for skills, and whether the target is asked again; nothing for another reply.
 
         `theirs` are the names of the environment's own tools, which it answers itself.
         """
@@ -294,11 +294,11 @@ class Shelf:
         answers = [(call, _answer(self.tree, call)) for call in calls]
         if calls[0].id == _WRITTEN:
             return [], self._lay(answers[0][1])
-        self.stuck = all(told.viewed in here for _, told in answers)
-        given = [(call, told.again() if told.viewed in here else told) for call, told in answers]
+        self.stuck = all(answer.viewed in here for _, answer in answers)
+        given = [(call, answer.again() if answer.viewed in here else answer) for call, answer in answers]
         tools = [Message("tool", each.text, tool_call_id=call.id) for call, each in given]
         said = [Message("assistant", reply.text, tool_calls=reply.tool_calls), *tools]
-        opened = tuple(told.viewed for _, told in answers if told.viewed)
+        opened = tuple(answer.viewed for _, answer in answers if answer.viewed)
         self.viewed += [path for path in dict.fromkeys(opened) if path not in self.viewed]
         last = self.visits[-1] if self.visits else None
         if last is not None and not last.instead and last.before == tuple(own):
@@ -308,13 +308,13 @@ class Shelf:
             self.visits.append(_Visit(tuple(own), tuple(said), instead=mixed, opened=opened))
         return said, not mixed
 
-    def _lay(self, told: _Told) -> bool:
+    def _lay(self, answer: _ToolAnswer) -> bool:
         """Whether what was asked for in writing is laid open now; a request for what is so already is an answer."""
-        if told.viewed in self.laid:
+        if answer.viewed in self.laid:
             return False
-        self.laid[told.viewed] = str(told.said["content"])
-        if told.viewed not in self.viewed:
-            self.viewed.append(told.viewed)
+        self.laid[answer.viewed] = str(answer.said["content"])
+        if answer.viewed not in self.viewed:
+            self.viewed.append(answer.viewed)
         return True
 
 

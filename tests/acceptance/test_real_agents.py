@@ -109,7 +109,7 @@ def test_what_the_real_agent_opened_of_a_folder_is_known(name: str, endpoint: Ag
         asked = question(
             messages=(Message("system", shelf.shown.text), Message("user", f"kind: apple id: 1. {task}")), skill=SKILLS
         )
-        shelf.did(asyncio.run(agent.complete(asked)).steps)
+        shelf.note_opened(asyncio.run(agent.complete(asked)).steps)
         assert shelf.viewed == opened, said
     asking = [body for body in endpoint.bodies if "kind: apple" in body]
     assert asking

@@ -33,7 +33,7 @@ def wants(*calls: tuple[str, str]) -> ChatReply:
 
 def answers(shelf: Shelf, *calls: tuple[str, str]) -> list[dict[str, object]]:
     """What is said to some requests."""
-    said, _ = shelf.asked(ASKED, wants(*calls), frozenset())
+    said, _ = shelf.answered(ASKED, wants(*calls), frozenset())
     return [json.loads(message.content) for message in said if message.role == "tool"]
 
 
@@ -100,13 +100,13 @@ def test_a_request_that_a_small_model_writes_as_its_whole_text_is_one(text: str)
     shelf = Shelf(TREE)
     listed = (Message("system", f"Be brief.\n\n{shelf.shown.text}"), Message("user", "u"))
     reply = understood(ChatReply(text=text, finish="stop"), TREE)
-    assert shelf.asked(listed, reply, frozenset()) == ([], True)
+    assert shelf.answered(listed, reply, frozenset()) == ([], True)
     assert shelf.viewed == ["money/SKILL.md"]
-    [system, user] = shelf.told(listed)
+    [system, user] = shelf.with_opened(listed)
     assert system.content == "Be brief.\n\n### house\n- a rule\n\n### money/SKILL.md\n- a rule"
     assert user == listed[1]
     assert (shelf.offered, shelf.tools) == ((), (LIST, VIEW))
-    assert shelf.asked(listed, reply, frozenset()) == ([], False)
+    assert shelf.answered(listed, reply, frozenset()) == ([], False)
     assert left_to(reply, frozenset()).text == text
 
 
@@ -119,7 +119,7 @@ def test_what_is_open_already_is_not_told_twice() -> None:
     assert (told["note"], shelf.stuck) == ("it is open already, see above; now answer", True)
     answers(shelf, ("skill_view", '{"skill_id": "money"}'), ("skills_list", "{}"))
     assert not shelf.stuck
-    shelf.told((Message("system", "another"), Message("user", "conversation")))
+    shelf.with_opened((Message("system", "another"), Message("user", "conversation")))
     [whole] = answers(shelf, ("skill_view", '{"skill_id": "money"}'))
     assert whole["content"] == "- a rule"
 
@@ -152,22 +152,22 @@ def test_a_skill_that_is_asked_for_as_if_it_were_a_tool_is_opened() -> None:
 def test_what_was_opened_stands_where_it_was_opened_when_an_environment_asks_on() -> None:
     """It sees its own messages alone; where it begins anew, nothing is put back."""
     shelf = Shelf(TREE)
-    said, goes_on = shelf.asked(ASKED, wants(("skill_view", '{"skill_id": "money"}')), frozenset())
+    said, goes_on = shelf.answered(ASKED, wants(("skill_view", '{"skill_id": "money"}')), frozenset())
     assert goes_on
     longer = [*ASKED, Message("assistant", "a"), Message("user", "check")]
-    assert shelf.told(longer) == [*ASKED, *said, *longer[2:]]
-    assert shelf.told([Message("user", "other")]) == [Message("user", "other")]
+    assert shelf.with_opened(longer) == [*ASKED, *said, *longer[2:]]
+    assert shelf.with_opened([Message("user", "other")]) == [Message("user", "other")]
 
 
 def test_a_reply_that_asks_for_both_is_shared() -> None:
     """The environment answers its own tools; the model later sees one reply with all answers."""
     shelf, own = Shelf(TREE), frozenset({"grep"})
     reply = wants(("skill_view", '{"skill_id": "money"}'), ("grep", "{}"))
-    said, goes_on = shelf.asked(ASKED, reply, own)
+    said, goes_on = shelf.answered(ASKED, reply, own)
     seen = left_to(reply, own)
     assert (goes_on, seen.finish, [call.name for call in seen.tool_calls]) == (False, "tools", ["grep"])
     found = Message("tool", "hit", tool_call_id="c1")
-    told = shelf.told([*ASKED, Message("assistant", "", tool_calls=seen.tool_calls), found])
+    told = shelf.with_opened([*ASKED, Message("assistant", "", tool_calls=seen.tool_calls), found])
     assert told == [*ASKED, *said, found]
     assert [each.tool_call_id for each in told if each.role == "tool"] == ["c0", "c1"]
     assert left_to(wants(("skill_view", "{}")), own).finish == "stop"
@@ -224,6 +224,6 @@ def test_an_agent_with_skills_of_its_own_is_offered_no_tools() -> None:
     assert "skill_view" not in told
     assert TREE.hash[:16] in told
     assert told.endswith("### house\n- a rule")
-    shelf.did([AgentStep(kind="tool", text='Skill {"skill": "money"}', ok=True)] * 2)
+    shelf.note_opened([AgentStep(kind="tool", text='Skill {"skill": "money"}', ok=True)] * 2)
     assert shelf.viewed == ["money/SKILL.md"]
     assert Shelf(SkillTree({}, main=""), own=True).shown.text == ""
