@@ -13,6 +13,7 @@ import gc
 import signal
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -140,11 +141,12 @@ async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> Asyn
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
-    asked = StopRequests()
+    asked, stop = StopRequests(), threading.Event()
 
     def on_signal(number: signal.Signals) -> None:
         before = asked.times
         asked.hear(number)
+        stop.set()
         if not before:
             say(f"stopping: {_calls(in_flight.count)} in flight (Ctrl-C once more to stop at once)")
         elif asked.times > before:
@@ -154,7 +156,7 @@ async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> Asyn
     for number in heard:
         loop.add_signal_handler(number, on_signal, number)
     try:
-        yield lambda: asked.times > 0
+        yield stop.is_set
     except asyncio.CancelledError:
         # Cancelled by somebody else: that is not the user who asked to stop.
         if asked.times < 2:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
@@ -46,7 +47,7 @@ from skillopt_es.sessions.wiring import Session, open_data
 PathOrText = str | os.PathLike[str]
 AnyRun = Run | PathOrText
 
-stopping: ContextVar[Callable[[], bool]] = ContextVar("stopping", default=lambda: False)
+stopping: ContextVar[Callable[[], bool] | None] = ContextVar("stopping", default=None)
 """Whether the caller who waits has pressed Ctrl-C."""
 
 
@@ -71,13 +72,14 @@ class Watch:
 
     def session(self, given: Given | None = None) -> Session:
         """The session of the real clock and the given world."""
-        own, asked = self.stopping, stopping.get()
+        stops = [stop for stop in (self.stopping, stopping.get()) if stop is not None]
         made = Session(
-            now=lambda: datetime.now(UTC),
+            now=partial(datetime.now, UTC),
             clock=time.monotonic,
             observers=self.observers,
             warn=self.warn or logging.getLogger("skillopt_es").warning,
-            stopping=lambda: asked() or (own is not None and own()),
+            # Asked before and after every call: of one alone nothing has to be put together.
+            stopping=stops[0] if len(stops) == 1 else lambda: any(stop() for stop in stops),
             in_flight=self.in_flight,
         )
         if given is not None:

@@ -17,7 +17,7 @@ from typing import Protocol, cast
 
 from attrs import field, frozen
 
-from skillopt_es.engine.budget import Attempt, Bound, CutShort, Payment, Purse, bound_of
+from skillopt_es.engine.budget import Attempt, Bound, CutShort, Payment, Purse, Reached, bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
@@ -121,12 +121,20 @@ class Records:
 
 @frozen(kw_only=True)
 class Means:
-    """What lets calls through: places for each role, the purse, and that the run is not to stop."""
+    """What lets calls through: places for each role, the purse, and that none of `stops` says that the run ends."""
 
     at_once: Mapping[Role, int]
     purse: Purse = field(factory=lambda: Purse((), {}))
     in_flight: InFlight = field(factory=InFlight)
-    stopping: Callable[[], bool] = field(default=lambda: False)
+    stops: Sequence[Callable[[], bool]] = ()
+
+    def reached(self) -> Reached | None:
+        """Why nothing is left of what may be used; None while there is."""
+        return self.purse.reached
+
+    def stopping(self) -> bool:
+        """Whether nothing more begins."""
+        return self.purse.reached is not None or any(stop() for stop in self.stops)
 
 
 class LiveCalls:

@@ -15,7 +15,7 @@ from attrs import frozen
 from skillopt_es.algorithms.harvesting import HARVEST
 from skillopt_es.config import RunConfig
 from skillopt_es.config.places import recorded_place
-from skillopt_es.engine.budget import Purse, Reached
+from skillopt_es.engine.budget import Purse
 from skillopt_es.engine.calls import Calls, LiveCalls, Means, Records
 from skillopt_es.engine.loop import consult
 from skillopt_es.errors import BudgetReached, Interrupted
@@ -62,7 +62,7 @@ Told = Callable[[Answered], None]
 async def propose(config: RunConfig, folder: Path, waiting: Sequence[Candidate], session: Session, told: Told) -> None:
     """Asks the optimizer's model about each candidate; `told` hears of each result, in their order."""
     async with _open_calls(config, folder, session) as calls:
-        executor = local_executor(calls.stopping)
+        executor = local_executor(calls.means.stopping)
         jobs = [_job(each, config, calls.live, session) for each in waiting]
         answered = 0
         async with aclosing(executor.stream(jobs, workers=config.gradient.analyst_workers)) as stream:
@@ -71,7 +71,7 @@ async def propose(config: RunConfig, folder: Path, waiting: Sequence[Candidate],
                     told(each)
                 answered += len(done)
         if answered < len(waiting):
-            reached = calls.reached
+            reached = calls.means.reached()
             if reached is not None:
                 raise BudgetReached(reached.message, key=reached.key)
             raise Interrupted("stopped as asked; everything that was answered is recorded")
@@ -115,17 +115,7 @@ class _Open:
     """The calls of one command, and what ends them."""
 
     live: LiveCalls
-    purse: Purse
-    session: Session
-
-    @property
-    def reached(self) -> Reached | None:
-        """Why the budget lets nothing start any more."""
-        return self.purse.reached
-
-    def stopping(self) -> bool:
-        """Whether nothing more begins."""
-        return self.session.stopping() or self.reached is not None
+    means: Means
 
 
 @asynccontextmanager
@@ -141,23 +131,23 @@ async def _open_calls(config: RunConfig, folder: Path, session: Session) -> Asyn
             if has_budget(config):
                 before = spent_before(config, writer.log, writer.journal, lost)
                 accounts = [open_account(config, before, clock=session.clock, stopping=session.stopping)]
-            purse = Purse(accounts, tariffs_of(config), started.note)
+            means = Means(
+                at_once={"optimizer": config.gradient.analyst_workers},
+                purse=Purse(accounts, tariffs_of(config), started.note),
+                in_flight=session.in_flight,
+                stops=(session.stopping,),
+            )
             await writer.append([_opening(config, folder, writer, lost)], expected=writer.log.head().seq)
             if accounts:
                 started.open(writer.log, writer.journal)
             live = LiveCalls(
                 {"optimizer": model},
                 Records(journal=writer.journal, recorder=writer, texts=writer.log),
-                Means(
-                    at_once={"optimizer": config.gradient.analyst_workers},
-                    purse=purse,
-                    in_flight=session.in_flight,
-                    stopping=lambda: session.stopping() or purse.reached is not None,
-                ),
+                means,
                 ask_again=True,
             )
             try:
-                yield _Open(live=live, purse=purse, session=session)
+                yield _Open(live=live, means=means)
             except SkillOptError:  # also then every call has come to its end
                 started.close()
                 raise

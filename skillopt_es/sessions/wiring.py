@@ -20,7 +20,7 @@ from skillopt_es.config import RunConfig, recorded_config
 from skillopt_es.engine.agent_calls import AgentCalls
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.attempts import RolloutPorts
-from skillopt_es.engine.budget import OwnAccount, Purse, Reached
+from skillopt_es.engine.budget import OwnAccount, Purse
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls, Means, Records
 from skillopt_es.engine.evidence import RecordedTexts
@@ -218,10 +218,24 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     async with _shared(stage, folder, session) as shared:
         accounts = [each for each in (own, shared) if each is not None]
         purse = Purse(accounts, tariffs_of(config), None if own is None else started.note)
-        bounds = _Bounds(own, purse, inbox, session)
+        means = Means(
+            at_once=stage.run.workers,
+            purse=purse,
+            in_flight=session.in_flight,
+            stops=(session.stopping, inbox.pausing),
+        )
+        control = Control(
+            observer=Observers(
+                (*session.observers, *covered_keys(world.models, stage.run.config, session.warn)), session.warn
+            ),
+            orders=inbox,
+            limited=partial(_limited, stage, own, world.models),
+            stopping=session.stopping,
+            reached=means.reached,
+        )
         try:
-            async with _executor(stage, session, bounds) as executor:
-                work = _wired(writer, stage, world, session, bounds, executor)
+            async with _executor(stage, session, means) as executor:
+                work = _wired(writer, stage, world, session, means, control, executor)
                 # Nobody is asked before it is on disk that the run has begun.
                 if stage.opening:
                     await work.trainer.begin(stage.opening)
@@ -239,28 +253,10 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
             started.leave()  # after the executor, whose jobs write to it
 
 
-@frozen
-class _Bounds:
-    """What ends a session before its run does: what may be used, of which some is its own, and who says so."""
-
-    own: OwnAccount | None
-    purse: Purse
-    orders: Inbox
-    session: Session
-
-    def reached(self) -> Reached | None:
-        """Why nothing is left of what may be used; None while there is."""
-        return self.purse.reached
-
-    def stopping(self) -> bool:
-        """Whether nothing more begins."""
-        return self.session.stopping() or self.reached() is not None or self.orders.pausing()
-
-
 @asynccontextmanager
-async def _executor(stage: Stage, session: Session, bounds: _Bounds) -> AsyncIterator[Executor]:
+async def _executor(stage: Stage, session: Session, means: Means) -> AsyncIterator[Executor]:
     """The executor of a run, until the block ends."""
-    executor = session.world.executor(stage.run.config, bounds.stopping, session.warn)
+    executor = session.world.executor(stage.run.config, means.stopping, session.warn)
     try:
         yield executor
     finally:
@@ -292,13 +288,16 @@ def _account(writer: RunWriter, config: RunConfig, stage: Stage, session: Sessio
 
 
 def _wired(
-    writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, bounds: _Bounds, executor: Executor
+    writer: RunWriter,
+    stage: Stage,
+    world: OpenWorld,
+    session: Session,
+    means: Means,
+    control: Control,
+    executor: Executor,
 ) -> Running:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
-    covered = covered_keys(world.models, stage.run.config, session.warn)
-    observers = Observers((*session.observers, *covered), session.warn)
-    records = _records(writer, stage, evidence, observers)
-    means = Means(at_once=stage.run.workers, purse=bounds.purse, in_flight=session.in_flight, stopping=bounds.stopping)
+    records = _records(writer, stage, evidence, control.observer)
     calls = LiveCalls(world.models, records, means, ask_again=stage.ask_again)
     for role, model in world.models.items():
         if isinstance(model, Fronting):
@@ -324,16 +323,10 @@ def _wired(
             executor=executor,
             rollouts=rollouts,
         ),
-        control=Control(
-            observer=observers,
-            orders=bounds.orders,
-            limited=partial(_limited, stage, bounds.own, world.models),
-            stopping=session.stopping,
-            reached=bounds.reached,
-        ),
+        control=control,
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
-    return Running(trainer=trainer, rollouts=rollouts, writer=writer, reached=bounds.reached)
+    return Running(trainer=trainer, rollouts=rollouts, writer=writer, reached=means.reached)
 
 
 def _limited(
