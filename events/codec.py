@@ -20,7 +20,7 @@ from skillopt_es.events.catalog import BY_NAME, CATALOG, Event
 from skillopt_es.events.errors import InvalidEvent, LogDamaged, LogTooNew
 from skillopt_es.events.strict import MISFITS, explain, strict_converter
 from skillopt_es.events.upcasts import UPCASTS, Payload, Upcasts, lifted
-from skillopt_es.events.values import Json, digest_of
+from skillopt_es.events.values import Json, clean_text, digest_of
 
 BIG = 4096
 # A character has four bytes at most, so a text of fewer characters is not big.
@@ -70,13 +70,6 @@ class EncodedEvent:
     version: int
     data: str
     blobs: tuple[tuple[str, bytes], ...] = ()
-
-
-def clean_text(text: str) -> str:
-    """The text with every lone surrogate, which UTF-8 cannot hold, replaced by U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def encode(event: Event) -> EncodedEvent:

@@ -11,13 +11,13 @@ from attrs import define, field, frozen
 from skillopt_es.events.blobs import checked_blob
 from skillopt_es.events.catalog import Event, TextsErased
 from skillopt_es.events.chain import event_hash
-from skillopt_es.events.codec import clean_text, decode
+from skillopt_es.events.codec import decode
 from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import CALLS, LOOK, call_row, is_sealed, quick_digest
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.requests import FORMS_QUERY, join_request
-from skillopt_es.events.values import digest_of, hex_digest, raw_digest
+from skillopt_es.events.values import clean_text, digest_of, hex_digest, raw_digest
 
 MOST_PROBLEMS = 200
 _CHUNK = 500

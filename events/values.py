@@ -73,6 +73,13 @@ NoteStatus = Literal[
 ]
 
 
+def clean_text(text: str) -> str:
+    """The text with every lone surrogate, which UTF-8 cannot hold, replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def digest_of(data: bytes) -> str:
     """The SHA-256 of some bytes, in hex: the address of a text everywhere in a log."""
     return hashlib.sha256(data).hexdigest()

@@ -26,7 +26,7 @@ from skillopt_es.adapters.conversations.files import (
     said,
     word,
 )
-from skillopt_es.events.codec import clean_text
+from skillopt_es.events.values import clean_text
 from skillopt_es.ports import Conversation, Unreadable
 
 

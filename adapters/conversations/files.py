@@ -12,9 +12,8 @@ from tempfile import TemporaryDirectory
 
 from attrs import define, field
 
-from skillopt_es.events.codec import clean_text
 from skillopt_es.events.plain import NotPlainError, open_plain
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, clean_text
 from skillopt_es.ports import ToolUse, Turn
 
 Record = Mapping[str, Json]

@@ -17,9 +17,8 @@ import yaml
 from skillopt_es.config.sections import SECTIONS, Tree
 from skillopt_es.config.values import shown
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.codec import clean_text
 from skillopt_es.events.plain import NotPlainError, TooLargeError, read_plain, similar_file
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, clean_text
 
 MOST_BYTES = 10_000_000
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold

@@ -12,9 +12,8 @@ from typing import TypeVar
 from attrs import AttrsInstance, define, field, fields, frozen
 
 from skillopt_es.errors import DataError
-from skillopt_es.events.codec import clean_text
 from skillopt_es.events.plain import NotPlainError, read_plain
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, clean_text
 
 T = TypeVar("T", bound=AttrsInstance)
 

@@ -10,9 +10,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
-from skillopt_es.events.codec import clean_text
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Json, SkillTree, Stage, digest_of
+from skillopt_es.events.values import Json, SkillTree, Stage, clean_text, digest_of
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tools", "refused", "filtered", "other"]

@@ -7,8 +7,7 @@ from typing import Literal, Protocol, TypedDict, Unpack, runtime_checkable
 
 from attrs import field, frozen
 
-from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Json, Outcome, SkillTree, Trust
+from skillopt_es.events.values import Json, Outcome, SkillTree, Trust, clean_text
 from skillopt_es.ports.chat import TEXT_ONLY, Answers, ChatReply, Message, Tool
 
 GraderFunction = Callable[[str, dict[str, Json]], object]

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Cause, Json
+from skillopt_es.events.values import Cause, Json, clean_text
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.replies.parts import STRING, list_of, object_of, text_in
 from skillopt_es.skill.appendix import MOST_CHARACTERS, clean_note, distinct

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, clean_text
 from skillopt_es.replies.json_reader import Unusable, read_object
 
 

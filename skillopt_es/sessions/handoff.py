@@ -17,10 +17,9 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from skillopt_es.errors import DataError, NotInRun
-from skillopt_es.events.codec import clean_text
 from skillopt_es.events.journal import FinishedCall, Journal
 from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.events.values import text_digest
+from skillopt_es.events.values import clean_text, text_digest
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Message
 from skillopt_es.runs.reading import whole_log

@@ -21,9 +21,9 @@ from skillopt_es.events.catalog import (
     RunResumed,
     RunStarted,
 )
-from skillopt_es.events.codec import BIG, canonical_json, clean_text, decode, encode
+from skillopt_es.events.codec import BIG, canonical_json, decode, encode
 from skillopt_es.events.errors import InvalidEvent, LogDamaged, LogTooNew
-from skillopt_es.events.values import Failed, Json, Measured, NotRun, SkillTree, SplitIds, digest_of
+from skillopt_es.events.values import Failed, Json, Measured, NotRun, SkillTree, SplitIds, clean_text, digest_of
 
 
 def round_trip(event: Event) -> Event:

@@ -9,8 +9,7 @@ from datetime import date, datetime, time, timedelta
 from attrs import field, frozen
 
 from skillopt_es.adapters.environments.spreadsheetbench.cells import CellValue, Oddity
-from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, clean_text
 
 CellAt = tuple[str, int, int]  # sheet, row, column
 
