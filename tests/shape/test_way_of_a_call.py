@@ -6,7 +6,7 @@ import pytest
 
 from shape.way_of_a_call import LEGS, OPTIMIZER, TARGET, Way, ways
 
-MOST = {OPTIMIZER: 28, TARGET: 28}
+MOST = {OPTIMIZER: 25, TARGET: 25}
 
 
 @pytest.fixture(scope="module")
