@@ -12,7 +12,7 @@ from skillopt_es.cli.printing import as_found, print_json, print_table
 from skillopt_es.cli.terminal import print_hanging
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
-from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.documents import plain, some_of
 from skillopt_es.presenting.words import names
 
 if TYPE_CHECKING:
@@ -110,9 +110,6 @@ def _json(found: TurningPoints) -> dict[str, Json]:
 
 def _under_json(under: Under) -> Json:
     return {
-        "text": under.text,
-        "seq": under.seq,
-        "skill": under.skill,
-        "result": under.result,
+        **some_of(under, "text", "seq", "skill", "result"),
         "results": [{"seq": seen.seq, "place": seen.event.place} for seen in under.results],
     }

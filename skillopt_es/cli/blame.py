@@ -14,7 +14,7 @@ from skillopt_es.cli.printing import as_found, print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
-from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.documents import plain, some_of
 from skillopt_es.presenting.numbers import shown_amount
 from skillopt_es.presenting.words import credit_words, names, proposal_words, unsaid_words
 
@@ -277,16 +277,11 @@ def _line_json(line: BlamedLine) -> Json:
         "line": line.number,
         "text": line.text,
         "event": maker.seq,
-        "kind": maker.kind,
-        "step": maker.step,
-        "epoch": maker.epoch,
-        "proposals": list(maker.proposals),
+        **some_of(maker, "kind", "step", "epoch", "proposals"),
         "behind": [plain(proposal) for proposal in behind.proposals[:_MOST]],
         "behind_left_out": max(0, len(behind.proposals) - _MOST),
         "matched_by_wording": bool(behind.unsaid),
-        "unplaced": list(behind.unplaced),
-        "patches": list(behind.patches),
-        "items": list(behind.items),
+        **some_of(behind, "unplaced", "patches", "items"),
         "evidence": behind.support,
         "credits": [plain(credit) for credit in behind.credits],
         "won": None if gate is None else list(gate.won),

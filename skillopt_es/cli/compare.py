@@ -19,6 +19,7 @@ from skillopt_es.presenting.documents import (
     plain_origin,
     plain_part_score,
     plain_score,
+    some_of,
 )
 from skillopt_es.presenting.sides import against_words, column, first_words, interval_words, scores_of
 
@@ -149,13 +150,7 @@ def _as_json(each: Side, seen: Judged | None) -> Json:
         "forked_from": plain_origin(each.forked),
         "changed": {} if each.forked is None else {setting.key: setting.value for setting in each.forked.overrides},
         "by_hand": by_hand_json(each.by_hand),
-        "step": each.step,
-        "steps": each.steps,
-        "accepted": each.accepted,
-        "rejected": each.rejected,
-        "indecisive": each.indecisive,
-        "skipped": each.skipped,
-        "unknown": each.unknown,
+        **some_of(each, "step", "steps", "accepted", "rejected", "indecisive", "skipped", "unknown"),
         "gate_metric": each.metric,
         "best_value": each.value,
         "scores": {

@@ -21,7 +21,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
-from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.documents import plain, some_of
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import part_words
 from skillopt_es.projections.deciding import metric_in
@@ -280,11 +280,7 @@ def report_json(report: CheckReport) -> Json:
     """A report as JSON; `mismatch` is the first of `mismatches`."""
     found = [plain(each) for each in report.mismatches]
     return {
-        "ok": report.ok,
-        "events": report.events,
-        "decisions": report.decisions,
-        "rollouts": report.rollouts,
-        "evidence": report.evidence,
+        **some_of(report, "ok", "events", "decisions", "rollouts", "evidence"),
         "not_checkable": dict(report.unchecked),
         "mismatch": found[0] if found else None,
         "mismatches": found,

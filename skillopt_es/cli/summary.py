@@ -26,7 +26,7 @@ from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.plain import set_executable
 from skillopt_es.events.values import Json, Score, SkillTree
 from skillopt_es.presenting.certificates import certificate_json
-from skillopt_es.presenting.documents import by_hand_json, plain, plain_judged, plain_part_score
+from skillopt_es.presenting.documents import by_hand_json, plain, plain_judged, plain_part_score, some_of
 from skillopt_es.presenting.numbers import shown_usage, shown_value
 from skillopt_es.presenting.words import by_hand_words, metric_words, part_words
 from skillopt_es.projections.by_hand import BY_HAND_TYPES, ByHand, by_hand
@@ -141,10 +141,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent, difference:
         "folder": str(folder),
         "status": state.status,
         "steps": state.steps_done,
-        "accepted": state.counts.accepted,
-        "rejected": state.counts.rejected,
-        "indecisive": state.counts.indecisive,
-        "skipped": state.counts.skipped,
+        **some_of(state.counts, "accepted", "rejected", "indecisive", "skipped"),
         "attempts": state.counts.rollouts,
         "unmeasured": state.counts.unmeasured,
         "stopped": None if state.stopped is None else state.stopped.reason,

@@ -13,7 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage, Json
-from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.documents import plain, some_of
 from skillopt_es.presenting.numbers import (
     lower_bounds,
     not_as_wanted,
@@ -245,9 +245,7 @@ def _improvement_json(found: Improvement, used: Spent) -> dict[str, Json]:
         "currency": used.currency or None,
         "inherited": used.inherited,
         "crashes": used.crashes,
-        "first": found.first,
-        "best": found.best,
-        "points": found.points,
+        **some_of(found, "first", "best", "points"),
         "accepted_edits": found.edits,
         "lines": found.lines,
         "total": plain(found.total),

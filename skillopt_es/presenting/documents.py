@@ -57,6 +57,11 @@ def plain_fields(value: object) -> dict[str, Json]:
     return cast("dict[str, Json]", _converter.unstructure(value))
 
 
+def some_of(value: object, *names: str) -> dict[str, Json]:
+    """Some of a value's fields, each under its own name."""
+    return {name: plain(getattr(value, name)) for name in names}
+
+
 def plain_score(score: Score) -> dict[str, Json]:
     """A score whose means are null when nothing was measured."""
     return {**plain_fields(score), **({"hard": None, "soft": None} if score.measured == 0 else {})}
@@ -71,9 +76,7 @@ def plain_judged(seen: Judged) -> dict[str, Json]:
     """What a comparison by the same items shows: what turned, how probable that is by chance, and what can be said."""
     pair = seen.pair
     return {
-        "items": pair.items,
-        "won": list(pair.won),
-        "lost": list(pair.lost),
+        **some_of(pair, "items", "won", "lost"),
         "probability": seen.probability,
         "probability_by_type": seen.by_family,
         "comparisons": seen.comparisons,
@@ -123,9 +126,7 @@ def _usage(usage: UsageSums) -> dict[str, Json]:
         tokens[f"{kind}_unreported_calls"] = tally.silent
     known = usage.cost.known
     return {
-        "calls": usage.calls,
-        "failed": usage.failed,
-        "tries": usage.tries,
+        **some_of(usage, "calls", "failed", "tries"),
         **tokens,
         "cost": None if known is None else float(known),
         "cost_unknown_calls": usage.cost.unknown,
@@ -171,9 +172,7 @@ def plain_event(recorded: Recorded) -> dict[str, Json]:
         "seq": recorded.seq,
         "type": kind.__name__,
         "version": kind.VERSION,
-        "recorded_at": recorded.recorded_at,
-        "prev_hash": recorded.prev_hash,
-        "hash": recorded.hash,
+        **some_of(recorded, "recorded_at", "prev_hash", "hash"),
         "data": plain_payload(recorded.event),
     }
 
@@ -188,10 +187,7 @@ def plain_call(row: CallRow) -> dict[str, Json]:
     call = asdict(row.call)
     call.update(request=row.call.request.said, tries=json.loads(row.call.tries))
     return {
-        "n": row.n,
-        "attempt": row.attempt,
-        "recorded_at": row.recorded_at,
-        "digest": row.digest,
+        **some_of(row, "n", "attempt", "recorded_at", "digest"),
         **call,
     }
 
@@ -204,9 +200,7 @@ def by_hand_json(found: ByHand) -> Json:
     return {
         "accepted": counts.accepted,
         "rejected": counts.rejected,
-        "pinned": found.pinned,
-        "struck": found.struck,
-        "hints": found.hints,
+        **some_of(found, "pinned", "struck", "hints"),
         "left_out": {split: list(items) for split, items in found.left_out.items()},
         "results_left_out": [{"place": place, "item": item} for place, item in found.results],
     }
@@ -257,9 +251,7 @@ def result_json(seen: Seen[RolloutCompleted]) -> Json:
     kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
     return {
         "seq": seen.seq,
-        "place": event.place,
-        "purpose": event.purpose,
-        "skill": event.skill,
+        **some_of(event, "place", "purpose", "skill"),
         "outcome": kind,
         "passed": outcome.passed if isinstance(outcome, Measured) else None,
         "hard": outcome.hard if isinstance(outcome, Measured) else None,
@@ -273,9 +265,7 @@ def use_json(use: Use) -> Json:
     return {
         "patch": use.patch.event.patch,
         "seq": use.patch.seq,
-        "step": use.patch.event.step,
-        "kind": use.patch.event.kind,
-        "result": use.patch.event.result,
+        **some_of(use.patch.event, "step", "kind", "result"),
         "proposals": [
             {"proposal": plain(proposal), "fates": [plain(fate) for fate in fates]} for proposal, fates in use.proposals
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from skillopt_es.audit.headlines import Accepted, Difference, Headline
 from skillopt_es.events.values import Json, Measured
 from skillopt_es.presenting.claims import said
-from skillopt_es.presenting.documents import by_hand_json, plain, plain_judged
+from skillopt_es.presenting.documents import by_hand_json, plain, plain_judged, some_of
 from skillopt_es.projections.intervals import Paired, judged
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lines import StepLine
@@ -48,17 +48,9 @@ def document(facts: Facts) -> dict[str, Json]:
 
 def _score(each: Headline) -> Json:
     return {
-        "split": each.split,
-        "names": list(each.names),
-        "skill": each.skill,
-        "hard": each.hard,
-        "soft": each.soft,
-        "items": each.items,
+        **some_of(each, "split", "names", "skill", "hard", "soft", "items"),
         "over_items": plain(each.over),
-        "unmeasured": each.unmeasured,
-        "exact": each.exact,
-        "grid": each.grid,
-        "interval": plain(each.interval),
+        **some_of(each, "unmeasured", "exact", "grid", "interval"),
         "interval_by_type": plain(each.by_family),
         "chosen_on_these_items": each.chosen,
         "repeats": list(each.draws) if each.draws[1] else None,
