@@ -99,12 +99,8 @@ def _is_literal(kind: object) -> bool:
     return origin is Literal
 
 
-def _is_union(kind: object) -> bool:
-    return get_origin(kind) in (Union, types.UnionType)
-
-
 def _is_json(kind: object) -> bool:
-    return _is_union(kind) and any(get_origin(arm) is dict for arm in get_args(kind))
+    return (get_origin(kind) in (Union, types.UnionType)) and any(get_origin(arm) is dict for arm in get_args(kind))
 
 
 def _is_mapping(kind: object) -> bool:

@@ -21,7 +21,7 @@ from attrs import asdict, field, frozen
 from skillopt_es.adapters.agents.trajectories import UnreadableError, read_messages, read_spans, read_steps
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.values import Json
-from skillopt_es.ports import AgentStep, AgentTask, Message, Usage
+from skillopt_es.ports import AgentStep, AgentTask, Usage
 
 VERSION = 1
 _TRAJECTORIES = {"steps": read_steps, "messages": read_messages, "spans": read_spans}
@@ -57,16 +57,12 @@ def task_json(task: AgentTask) -> dict[str, Json]:
         "task": task.task,
         "instructions": task.instructions,
         "fields": dict(task.fields),
-        "messages": [_message(message) for message in task.messages],
+        "messages": [{"role": message.role, "content": message.content} for message in task.messages],
         "skill": cast(Json, {**asdict(task.skill), "files": dict(task.skill.files)}),
         "seed": task.seed,
         "deadline_seconds": task.deadline_seconds,
         "gateway": None if gateway is None else cast(Json, asdict(gateway)),
     }
-
-
-def _message(message: Message) -> Json:
-    return {"role": message.role, "content": message.content}
 
 
 def read_printed(output: str, *, as_json: bool = False) -> AgentAnswer:

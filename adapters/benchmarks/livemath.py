@@ -23,7 +23,7 @@ _KEPT = ("month", "no", "paper_link", "theorem", "sketch", "theorem_type")
 
 def divided(folder: Path) -> Divided:
     """The released split: drawn 2:1:7 with seed 42, but that the item after the validation items stands last of all."""
-    entries = {item.id: item for item in _entries(folder)}
+    entries = {item.id: item for item in read_months(folder, [])}
     counts = Counter(item.split(":")[0] for item in entries)
     short = [f"{month}: {counts[month]} of {size}" for month, size in MONTHS.items() if counts[month] != size]
     if short:
@@ -40,10 +40,6 @@ def divided(folder: Path) -> Divided:
 
 def _numbers(entries: Mapping[str, RawItem], month: str) -> list[int]:
     return sorted(int(name.split(":")[1]) for name in entries if name.startswith(f"{month}:"))
-
-
-def _entries(folder: Path) -> list[RawItem]:
-    return read_months(folder, [])
 
 
 def _read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:

@@ -165,11 +165,7 @@ def _require_trusted_host(settings: ModelSettings) -> None:
             hint="an endpoint that takes a key, not a token, needs model.azure_openai_auth_mode: openai_compatible; "
             f"else correct the address, or name its host in {setting(settings.role, 'allow_hosts')}",
         )
-    if url.scheme != "https" and not (listed and _is_this_machine(host)):
+    if url.scheme != "https" and not (listed and (host in {"localhost", "::1"} or host.startswith("127."))):
         raise refused(
             settings, "base_url", f" is {settings.base_url}, but a token is only sent over https", hint="use https"
         )
-
-
-def _is_this_machine(host: str) -> bool:
-    return host in {"localhost", "::1"} or host.startswith("127.")

@@ -67,7 +67,7 @@ def own_words(evidence: Evidence, log: EventLog, also: Sequence[str]) -> OwnWord
     found.short = len({line for line in lines if len(line) < SHORTEST})
     own = _only_here(_thinned(_pieces(lines, SHORTEST)), (_text(log, digest) for digest in others))
     found.pieces = (*own, *_pieces(also, 1))
-    for digest in _digests(log):
+    for digest in [hex_digest(row[0]) for row in log.reader.rows("select digest from blobs order by rowid")]:
         if digest not in found.own and digest not in kept and found.says(_text(log, digest)):
             found.elsewhere.add(digest)
     found.calls = sum(_tells(found, row) for row in Journal(log.reader).read()) if found.pieces else 0
@@ -114,10 +114,6 @@ def _skill_texts(log: EventLog) -> set[str]:
     """The digests of the files of every skill."""
     skills = (skill for recorded in log.read() for skill in skills_in(recorded.event))
     return {text_digest(text) for skill in skills for text in skill.files.values()}
-
-
-def _digests(log: EventLog) -> list[str]:
-    return [hex_digest(row[0]) for row in log.reader.rows("select digest from blobs order by rowid")]
 
 
 def _has(log: EventLog, digest: str) -> bool:

@@ -39,7 +39,7 @@ from skillopt_es.events.catalog import (
     skills_in,
 )
 from skillopt_es.events.errors import SkillOptError, TextErased
-from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
@@ -265,14 +265,10 @@ class _Answers:
             return answer_of(used[-1], self.log)
         failed = [row for row in rows if row.call.outcome == "failed"]
         if failed:
-            raise _failure(failed[-1])
+            raise CallFailed(cast("FailureKind", failed[-1].call.error_kind), failed[-1].call.error_message)
         raise _NotRecordedError(f"with these settings the {role} would have been asked something else")
 
 
 def _asked(request: RecordedRequest) -> tuple[object, object]:
     """What a request says, without the limits that a resumed run may have changed."""
     return request.messages, request.images
-
-
-def _failure(row: CallRow) -> CallFailed:
-    return CallFailed(cast("FailureKind", row.call.error_kind), row.call.error_message)

@@ -82,7 +82,7 @@ def _replay(
     if reading.problem is not None and (cut or until is None) and (out is not None or state is None):
         raise reading.problem
     seq, head = min(seq, reading.until), reading.head().seq
-    report = _check(reading.log, folder, seq) if checking and not cut else None
+    report = check_log(reading.log, folder, seq) if checking and not cut else None
     if out is not None:
         _write(state, out)
     if as_json:
@@ -99,11 +99,6 @@ def _seq(reading: Reading, until: Moment | None) -> int:
     from skillopt_es.runs.lookup import seq_of
 
     return reading.end if until is None else seq_of(reading, until)
-
-
-def _check(log: EventLog, folder: Path, until: int) -> CheckReport:
-
-    return check_log(log, folder, until)
 
 
 def _check_all(

@@ -28,7 +28,7 @@ from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, sa
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_named, planned_steps
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.events.values import Json, Score
+from skillopt_es.events.values import Json
 from skillopt_es.presenting.certificates import certificate_json
 from skillopt_es.presenting.documents import by_hand_json, plain, plain_fields, plain_judged, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_time, shown_usage, shown_value
@@ -395,7 +395,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
     return (
         str(line.step),
         str(line.epoch) if line.epoch else "-",  # an algorithm may have steps without epochs
-        _hard(line.train),
+        ("-" if line.train is None else f"{line.train.hard:.4f}"),
         "-" if set(counts) == {None} else "/".join("-" if count is None else str(count) for count in counts),
         str(line.notes),
         shown_value(line.current),
@@ -420,10 +420,6 @@ def _epoch_row(line: EpochLine) -> tuple[str, ...]:
         ended,
         shown_value(line.best),
     )
-
-
-def _hard(score: Score | None) -> str:
-    return "-" if score is None else f"{score.hard:.4f}"
 
 
 def _where_to(started: RunStarted | None) -> str:

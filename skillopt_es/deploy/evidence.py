@@ -144,7 +144,7 @@ def _made(records: Sequence[Recorded], tree: Lineage, node: Node | None, skill: 
     if node is not None:
         recorded = next(each for each in records if each.seq == node.seq)
     else:
-        recorded = next(each for each in reversed(records) if _writes(each, skill))
+        recorded = next(each for each in reversed(records) if any(tree.hash == skill for tree in skills_in(each.event)))
     promoted = next(
         (each for each in records if isinstance(each.event, BestPromoted) and each.event.skill == skill), None
     )
@@ -165,11 +165,6 @@ def _ancestors(tree: Lineage, node: Node | None) -> tuple[str, ...]:
         found.insert(0, node.parent)
         node = tree.by_name.get(node.parent)
     return tuple(found)
-
-
-def _writes(recorded: Recorded, skill: str) -> bool:
-    """Whether an event holds this text."""
-    return any(tree.hash == skill for tree in skills_in(recorded.event))
 
 
 def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:

@@ -141,11 +141,7 @@ def appended(file: Path, lines: Iterable[Candidate | Proposal | Decision]) -> in
 
 def kept_tasks(harvest: Mapping[str, Reviewed]) -> list[Task]:
     """The tasks that a person has kept, in the order of the candidates."""
-    return [each.draft for each in harvest.values() if _kept(each)]
-
-
-def _kept(each: Reviewed) -> bool:
-    return each.decision == "kept"
+    return [each.draft for each in harvest.values() if (each.decision == "kept")]
 
 
 def _plain(each: Candidate | Proposal | Decision) -> Json:

@@ -159,7 +159,7 @@ class StepFiles:
             "epoch": part.epoch,
             "step_in_epoch": part.number - 1 - (part.epoch - 1) * self.per_epoch,
             "timing": self._timing(),
-            "tokens": usage_json(self._usage()),
+            "tokens": usage_json(self.usage if self.imported is None else self.imported.usage),
             "rollout_hard": None if whole is None else round(whole.hard, 6),
             "rollout_soft": None if whole is None else round(whole.soft, 6),
             "rollout_n": None if whole is None else whole.measured,
@@ -179,9 +179,6 @@ class StepFiles:
         if self.imported is not None:
             return self.imported.seconds.get("wall")
         return round(sum(self.part.seconds.values()), 1)
-
-    def _usage(self) -> Mapping[str, ImportedUsage]:
-        return self.usage if self.imported is None else self.imported.usage
 
     def _update(self) -> Record:
         """The keys from the merge to the candidate, as far as the step came."""

@@ -184,9 +184,9 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         tree=lineage(story.of(TYPES)),
         chains=told,
         ends=epoch_ends(story.of(END_TYPES)) if deep else {},
-        skills=_skills(story.of(SKILL_TYPES)),
+        skills={skill.hash: skill for recorded in story.of(SKILL_TYPES) for skill in skills_in(recorded.event)},
         scored=tuple(_scored(story.of(("SkillScored",)))),
-        results=_tests(reading) if depth == "glance" and summary.tests else story.results,
+        results=item_results(reading.results(_TESTED)) if depth == "glance" and summary.tests else story.results,
         blame=found,
         line_usage=by_slot or {},
         spent=spent,
@@ -196,11 +196,6 @@ def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
         folder=skill_table(reading.read(types=TABLE_TYPES)) if of_folder else None,
         solved=solved_in(groups, reading) if started is not None else {},
     )
-
-
-def _tests(reading: Reading) -> ItemResults:
-    """What came of the test items, which few events say."""
-    return item_results(reading.results(_TESTED))
 
 
 def _tried(read: Callable[[], T], what: str, problems: list[str]) -> T | None:
@@ -237,11 +232,6 @@ def _sessions(records: Sequence[Recorded]) -> Iterator[Session]:
 
 def _scored(records: Iterable[Recorded]) -> Iterator[SkillScored]:
     yield from (recorded.event for recorded in records if isinstance(recorded.event, SkillScored))
-
-
-def _skills(records: Iterable[Recorded]) -> dict[str, SkillTree]:
-    """Every text of the run by its hash."""
-    return {skill.hash: skill for recorded in records for skill in skills_in(recorded.event)}
 
 
 def _usage_by_slot(found: Blame | None, reading: Reading, prices: Prices) -> dict[str, UsageSums]:

@@ -156,7 +156,7 @@ def _map(caption: str, columns: Sequence[Column], named: Named, part: Shown) -> 
 
 
 def _row(item: str, columns: Sequence[Column], drawn: Sequence[Column], named: Named) -> Html:
-    cells = [_cell(column, item) for column in drawn]
+    cells = [_DRAWN[_kind(column.rates.get(item), column.results.get(item, ()))] for column in drawn]
     tried = [rate for column in columns if (rate := column.rates.get(item)) is not None]
     passed = f"{sum(rate >= _FULL for rate in tried)} of {len(tried)}"
     return el(
@@ -178,10 +178,6 @@ _CELLS = {"p": "●", "f": "○", "h": "◐", "u": "?", "": ""}
 
 # A map of a long run has hundreds of thousands of cells, and five different ones.
 _DRAWN = {kind: el("td", sign, class_=kind or None) for kind, sign in _CELLS.items()}
-
-
-def _cell(column: Column, item: str) -> Html:
-    return _DRAWN[_kind(column.rates.get(item), column.results.get(item, ()))]
 
 
 def _kind(rate: float | None, outcomes: Sequence[Outcome]) -> str:

@@ -92,7 +92,7 @@ def headlines_of(facts: Facts) -> Headlines:
 
 
 def _head(facts: Facts) -> Html:
-    style = _style()
+    style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     generator = Html(f'{MARK}{join([software_version()])}">')
@@ -107,10 +107,6 @@ def _head(facts: Facts) -> Html:
         el("title", f"{facts.name}: a run of skillopt-es"),
         el("style", Html(style)),
     )
-
-
-def _style() -> str:
-    return resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
 
 
 def _footer() -> Html:

@@ -18,7 +18,6 @@ from pathlib import Path
 from attrs import asdict
 
 from skillopt_es.engine.steering import Asked
-from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.faults import system_fault
 from skillopt_es.events.plain import read_plain
 from skillopt_es.events.strict import MISFITS, strict_converter
@@ -155,9 +154,5 @@ def leave(
         new.write_text(json.dumps(said), encoding="utf-8")
         new.replace(new.with_name(f"{name}.json"))
     except OSError as error:
-        raise _as_fault(error, folder) from error
+        raise system_fault(error, folder / INBOX) from error
     return asked
-
-
-def _as_fault(error: OSError, folder: Path) -> SkillOptError:
-    return system_fault(error, folder / INBOX)

@@ -16,7 +16,7 @@ from skillopt_es.skill import gaps
 from skillopt_es.skill.changes import Done, Written, changed
 from skillopt_es.skill.folders import problem_in, skills_in
 from skillopt_es.skill.pins import lost_pins
-from skillopt_es.skill.regions import APPENDIX_END, MARKERS, SLOW_END, Span, clean_of_markers, protected_spans
+from skillopt_es.skill.regions import APPENDIX_END, MARKERS, SLOW_END, clean_of_markers, protected_spans
 
 SKIPPED_PINNED = "skipped_pinned"
 
@@ -191,11 +191,7 @@ def _locate(text: str, target: str) -> tuple[int, bool]:
     start = text.find(target)
     found = start >= 0
     while start >= 0:
-        if not _meets(spans, start, start + len(target)):
+        if not any(span.meets(start, (start + len(target))) for span in spans):
             return start, False
         start = text.find(target, start + 1)
     return -1, found
-
-
-def _meets(spans: Sequence[Span], start: int, end: int) -> bool:
-    return any(span.meets(start, end) for span in spans)

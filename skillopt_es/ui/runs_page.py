@@ -10,7 +10,7 @@ from attrs import frozen
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import shown_amount
 from skillopt_es.presenting.words import part_words, progress_cell
-from skillopt_es.projections.intervals import Interval, wilson
+from skillopt_es.projections.intervals import wilson
 from skillopt_es.projections.lines import EvaluationLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.report.html import DASH, Html, count, el, join, note, row, score, table
@@ -178,7 +178,7 @@ def _row(each: Overview | Unreadable) -> Html:
     cells: list[tuple[Html | str | None, bool]] = [
         (_where_it_stands(each), False),
         (_tests(each, tested), True),
-        (_interval(interval), True),
+        ((DASH if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"), True),
         (_best(summary), True),
         (spark, False),
         (step, True),
@@ -213,7 +213,3 @@ def _where_it_stands(each: Overview) -> Html:
     steered = "steered by hand" if each.summary.by_hand else ""
     said = [el("small", words, class_="writer") for words in (each.problem, steered, writer) if words]
     return el("span", badge, *said) if said else badge
-
-
-def _interval(interval: Interval | None) -> str:
-    return DASH if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"

@@ -84,16 +84,12 @@ def edit_skills(question: Question, failing: Sequence[Topic]) -> Reply:
         if rule is None or rule.line_in(opened):
             continue
         there = covering(listed, rule)
-        edits.append(_corrected(there[0], rule) if there else _created(rule, items))
+        edits.append(_edit("append", there[0], content=f"- {rule.wording}") if there else _created(rule, items))
     if edits and _NEEDLESS[0] not in listed and chance("needless", *items) < _HAS_NEEDLESS:
         name, description, content = _NEEDLESS
         edits.append(_edit("create", name, description=description, content=content))
     kinds = ", ".join(topic.kind for topic in failing) or "none"
     return {"reasoning": f"Simulated: kinds that fail: {kinds}.", "edits": edits}
-
-
-def _corrected(skill: str, rule: Rule) -> Reply:
-    return _edit("append", skill, content=f"- {rule.wording}")
 
 
 def _created(rule: Rule, items: Sequence[str]) -> Reply:
