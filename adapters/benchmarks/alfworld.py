@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skillopt_es.adapters.benchmarks.id_lists import released_games, released_names
-from skillopt_es.adapters.benchmarks.plan import Benchmark, Divided, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.plan import Divided, Fields, Found
 from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.errors import DataError
@@ -18,7 +18,7 @@ _UNSEEN_GAMES = 134
 _NEVER_PLAYED = ("movable", "Sliced")  # the package leaves these tasks out
 
 
-def _divided(folder: Path) -> Divided:
+def divided(folder: Path) -> Divided:
     """The released split: listed games to train and validate on, and all games of unknown rooms in their order."""
     games = sorted(
         game.relative_to(folder).as_posix()
@@ -42,7 +42,8 @@ def _solvable(game: Path) -> bool:
     return not isinstance(loaded, dict) or loaded.get("solvable") is not False
 
 
-def _read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+def read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+    """What a folder of downloads holds of the wanted items."""
     items: dict[str, Fields] = {}
     games: list[Path] = []
     broken: list[str] = []
@@ -75,23 +76,3 @@ def _fault(game: Path) -> str:
         return "not JSON"
     missing = [key for key in _KEYS if key not in loaded] if isinstance(loaded, dict) else [*_KEYS]
     return f"no {', '.join(missing)}" if missing else ""
-
-
-ALFWORLD = Benchmark(
-    name="alfworld",
-    about="household tasks in a text world",
-    sources=(
-        Source(
-            what="the text games: json_2.1.1/train, valid_seen and valid_unseen",
-            where="https://github.com/alfworld/alfworld/releases",
-            licence="MIT",
-            get="pip install alfworld && ALFWORLD_DATA=DOWNLOADS/alfworld alfworld-download",
-            note="the root that --from names is the one that ALFWORLD_DATA names when you train",
-        ),
-    ),
-    id_folder="alfworld_path_split",
-    sizes=(39, 18, 134),
-    required=("gamefile",),
-    read=_read,
-    divide=_divided,
-)

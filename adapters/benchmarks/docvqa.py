@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.plan import Fields, Found
 from skillopt_es.adapters.benchmarks.tables import Row, looked_up, named, table_files, text_of
 from skillopt_es.adapters.environments.csv_rows import texts_of
 from skillopt_es.adapters.environments.data import RawItem
-from skillopt_es.errors import DataError, extra_hint
+from skillopt_es.errors import DataError
 
 _IMAGES = {b"\x89PNG\r\n\x1a\n": ".png", b"\xff\xd8\xff": ".jpg"}
 _LISTED = ("topic", "ucsf_document_id", "ucsf_document_page_no", "source_split")
 
 
-def _read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+def read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+    """What a folder of downloads holds of the wanted items."""
     files = table_files(folder, suffixes=(".parquet", ".csv", ".jsonl"))
     by_question = {str(item.fields.get("questionId", item.id)): item for item in wanted.values()}
     copies: dict[str, Path | bytes] = {}
@@ -73,25 +74,3 @@ def _suffix(image: Path | bytes, where: str) -> str:
         if data.startswith(head):
             return suffix
     raise DataError(f"{where}: its image is neither PNG nor JPEG", hint="download the images again")
-
-
-DOCVQA = Benchmark(
-    name="docvqa",
-    about="questions about scanned documents, graded by ANLS",
-    sources=(
-        Source(
-            what="the validation questions with their page images (Parquet, or a CSV beside the images)",
-            where="https://huggingface.co/datasets/lmms-lab/DocVQA",
-            licence="card: Apache-2.0; the original site asks for registration, the images are from UCSF Industry "
-            "Documents: do not pass them on",
-            get="hf download lmms-lab/DocVQA --repo-type dataset --include 'DocVQA/validation*' "
-            "--local-dir DOWNLOADS/docvqa",
-            note=f"Parquet needs pyarrow: {extra_hint('materialize')}",
-        ),
-    ),
-    id_folder="docvqa_id_split",
-    sizes=(107, 53, 374),
-    required=("question", "answers", "image_path"),
-    read=_read,
-    paths=("image_path",),
-)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from skillopt_es.adapters.benchmarks.plan import Benchmark, Divided, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.plan import Divided, Fields, Found
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.livemath.choices import read_choices
 from skillopt_es.adapters.environments.livemath.items import MONTHLY_FILES, read_months
@@ -42,7 +42,8 @@ def _numbers(entries: Mapping[str, RawItem], month: str) -> list[int]:
     return sorted(int(name.split(":")[1]) for name in entries if name.startswith(f"{month}:"))
 
 
-def _read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+def read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+    """What a folder of downloads holds of the wanted items."""
     notes: list[str] = []
     items = {item.id: _item(item) for item in read_months(folder, notes) if item.id in wanted}
     files = [folder] if folder.is_file() else sorted(folder.rglob(MONTHLY_FILES))
@@ -61,23 +62,3 @@ def _item(raw: RawItem) -> Fields:
         "choices": listed,
         "correct_choice": {"label": choices.correct, "text": choices.text_of(choices.correct)},
     }
-
-
-LIVEMATH = Benchmark(
-    name="livemathematicianbench",
-    about="multiple choice on theorems of recent papers",
-    sources=(
-        Source(
-            what=f"the monthly files {MONTHLY_FILES} of {', '.join(MONTHS)}",
-            where="https://huggingface.co/datasets/LiveMathematicianBench/LiveMathematicianBench",
-            licence="check the card: an earlier copy by the same author is marked MIT",
-            get="hf download LiveMathematicianBench/LiveMathematicianBench --repo-type dataset "
-            "--local-dir DOWNLOADS/livemathematicianbench",
-        ),
-    ),
-    id_folder="livemathematicianbench_id_split",
-    sizes=(35, 17, 125),
-    required=("question", "choices", "correct_choice"),
-    read=_read,
-    divide=divided,
-)

@@ -41,6 +41,7 @@ class Found:
 
 
 Read = Callable[[Path, Mapping[str, RawItem]], Found]
+Divide = Callable[[Path], Divided]
 
 
 @frozen(kw_only=True)
@@ -59,6 +60,6 @@ class Benchmark:
     sizes: tuple[int, int, int]
     required: tuple[str, ...]
     read: Read
-    divide: Callable[[Path], Divided] | None = None
+    divide: Divide | None = None
     paths: tuple[str, ...] = ()
     warning: str = ""

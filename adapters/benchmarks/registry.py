@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from importlib import resources
+from typing import Any
 
-from skillopt_es.adapters.benchmarks.alfworld import ALFWORLD
-from skillopt_es.adapters.benchmarks.docvqa import DOCVQA
-from skillopt_es.adapters.benchmarks.livemath import LIVEMATH
-from skillopt_es.adapters.benchmarks.officeqa import OFFICEQA
-from skillopt_es.adapters.benchmarks.plan import Benchmark
-from skillopt_es.adapters.benchmarks.searchqa import SEARCHQA
-from skillopt_es.adapters.benchmarks.spreadsheetbench import SPREADSHEETBENCH
-from skillopt_es.errors import ConfigError
+import yaml
+from attrs import evolve
 
-BENCHMARKS = {each.name: each for each in (ALFWORLD, DOCVQA, LIVEMATH, OFFICEQA, SEARCHQA, SPREADSHEETBENCH)}
+from skillopt_es.adapters.benchmarks import alfworld, docvqa, livemath, officeqa, searchqa, spreadsheetbench
+from skillopt_es.adapters.benchmarks.id_lists import released_ids
+from skillopt_es.adapters.benchmarks.plan import Benchmark, Divide, Read, Source
+from skillopt_es.errors import ConfigError, extra_hint
+
+_READ: Mapping[str, tuple[Read, Divide | None]] = {
+    "alfworld": (alfworld.read, alfworld.divided),
+    "docvqa": (docvqa.read, None),
+    "livemathematicianbench": (livemath.read, livemath.divided),
+    "officeqa": (officeqa.read, lambda _: released_ids("officeqa")),
+    "searchqa": (searchqa.read, None),
+    "spreadsheetbench": (spreadsheetbench.read, lambda _: released_ids("spreadsheetbench")),
+}
+
+
+def _known() -> Iterator[Benchmark]:
+    said = yaml.safe_load(resources.files(__package__).joinpath("benchmarks.yaml").read_text(encoding="utf-8"))
+    for name, (read, divide) in _READ.items():
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in said[name].items()
+        }
+        sources = tuple(Source(**each) for each in plain.pop("sources"))
+        noted = tuple(evolve(each, note=each.note.format(materialize=extra_hint("materialize"))) for each in sources)
+        yield Benchmark(name=name, sources=noted, read=read, divide=divide, **plain)
+
+
+BENCHMARKS = {each.name: each for each in _known()}
 
 
 def benchmark_named(name: str) -> Benchmark:

@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from attrs import evolve
 
-from skillopt_es.adapters.benchmarks.id_lists import released_ids
-from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.plan import Fields, Found
 from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem, read_items
 from skillopt_es.errors import DataError
@@ -50,7 +49,8 @@ def unpacked(archive: Path, into: Path) -> Path:
     return into
 
 
-def _read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+def read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
+    """What a folder of downloads holds of the wanted items."""
     archives = [folder] if folder.is_file() else sorted(folder.rglob("*.tar.gz"))
     if not archives or any(folder.rglob(RECORDS)):
         return _read_folder(folder, wanted)
@@ -109,24 +109,3 @@ def _pairing(name: str, books: list[Path], notes: list[str]) -> str:
         return "a workbook lacks its expected one"
     notes += [f"{name}: {found.string} has another id" for found in golds if found["owner"] not in (None, name)]
     return ""
-
-
-SPREADSHEETBENCH = Benchmark(
-    name="spreadsheetbench",
-    about="changes to workbooks, by code that the agent writes",
-    sources=(
-        Source(
-            what="spreadsheetbench_verified_400: dataset.json and spreadsheet/, packed or unpacked",
-            where="https://huggingface.co/datasets/KAKA22/SpreadsheetBench",
-            licence="CC BY-SA 4.0",
-            get="hf download KAKA22/SpreadsheetBench spreadsheetbench_verified_400.tar.gz --repo-type dataset "
-            "--local-dir DOWNLOADS/spreadsheetbench",
-        ),
-    ),
-    id_folder="spreadsheetbench_id_split",
-    sizes=(80, 40, 280),
-    required=("instruction",),
-    read=_read,
-    divide=lambda _: released_ids("spreadsheetbench"),
-    paths=("spreadsheet_path",),
-)

@@ -16,7 +16,7 @@ from support.downloads import MADE, livemath_months, searchqa_rows, tiny_png
 from skillopt_es.adapters.benchmarks.build import Built, build
 from skillopt_es.adapters.benchmarks.check import check_folder
 from skillopt_es.adapters.benchmarks.id_lists import released_ids, released_names
-from skillopt_es.adapters.benchmarks.livemath import LIVEMATH, MONTHS
+from skillopt_es.adapters.benchmarks.livemath import MONTHS
 from skillopt_es.adapters.benchmarks.registry import BENCHMARKS
 from skillopt_es.adapters.benchmarks.spreadsheetbench import unpacked
 from skillopt_es.adapters.benchmarks.tables import lines_of, table_rows, texts_of
@@ -199,7 +199,10 @@ def test_the_released_split_of_livemath_follows_from_its_seed(tmp_path: Path) ->
     first = [row["id"] for row in rows(tmp_path, "train")[:5]]
     assert first == ["202602:22", "202512:8", "202511:16", "202601:44", "202511:14"]
     assert rows(tmp_path, "test")[-1]["id"] == "202512:46"
-    assert tuple(map(len, (rows(tmp_path, split) for split in ("train", "val", "test")))) == LIVEMATH.sizes
+    assert (
+        tuple(map(len, (rows(tmp_path, split) for split in ("train", "val", "test"))))
+        == BENCHMARKS["livemathematicianbench"].sizes
+    )
 
 
 def test_a_month_that_is_not_whole_gives_no_released_split(tmp_path: Path) -> None:
