@@ -44,6 +44,9 @@ BACKEND_NAMES: Mapping[str, str] = {
 KNOWN_BACKENDS = frozenset({*BACKEND_NAMES, *BACKEND_NAMES.values(), "anthropic", "simulated", "handoff"})
 OWN_AGENTS = ("python", "command", "http")
 """Agents of the user's own: a function, a program, an address."""
+CODING_AGENTS = ("codex", "claude_code", "cursor", "copilot")
+STAND_INS = ("simulated", "handoff")
+"""What stands for whatever a config is written for."""
 MODELS_ALONE = (
     "base_url",
     "tokens_per_minute",

@@ -13,6 +13,7 @@ import attrs
 import cattrs
 
 from skillopt_es.config.backends import KNOWN_BACKENDS, OWN_KEYS, backend_of, is_own_agent, kind_of, written
+from skillopt_es.config.own_keys import agents_missing, own_keys
 from skillopt_es.config.places import is_packaged
 from skillopt_es.config.sections import (
     MODEL_KEYS,
@@ -78,6 +79,7 @@ def _mistakes_together(config: RunConfig, reader: _Reader, asks: Sequence[Role])
     prices = reader.source("prices.models") or reader.source("prices.unit")
     yield from _raised(lambda: check_prices(config.prices, prices))
     yield from _agents(config, reader)
+    yield from _without_agent(config, reader)
     unnamed = [role for role in asks if not config.role(role).model]
     if unnamed:
         hint = f"write {' and '.join(f'{role}: NAME' for role in unnamed)} under model"
@@ -105,8 +107,7 @@ def _raised(check: Callable[[], None]) -> Iterator[ConfigError]:
 
 
 def _agents(config: RunConfig, reader: _Reader) -> Iterator[ConfigError]:
-    """An agent of the user's own needs what it is reached by; nothing else has a use for that."""
-    kinds = [kind_of(config.role(role).backend) for role in config.roles if is_own_agent(config.role(role).backend)]
+    """An agent of the user's own needs what it is reached by."""
     for role in config.roles:
         own = config.role(role)
         for key, owner, example in (("command", "command", '["node", "agent.js"]'), ("url", "http", "http://…")):
@@ -114,11 +115,6 @@ def _agents(config: RunConfig, reader: _Reader) -> Iterator[ConfigError]:
             if kind_of(own.backend) == owner and not value:
                 hint = f"write {role}_{key}: {example}"
                 yield reader.error(name, value, f"set where {role}_backend is {owner}", hint)
-            if value and owner not in kinds:
-                yield reader.error(name, _plain(value), f"left out: it is for target_backend: {owner}")
-        if own.gateway and not kinds:
-            allowed = "left out: it is for an agent of your own (target_backend: python:…, command or http)"
-            yield reader.error(f"model.{role}_gateway", own.gateway, allowed)
         if isinstance(own.command, str):
             try:
                 shlex.split(own.command)
@@ -126,8 +122,15 @@ def _agents(config: RunConfig, reader: _Reader) -> Iterator[ConfigError]:
                 yield reader.error(f"model.{role}_command", own.command, f"a command as for a shell ({error})")
 
 
-def _plain(value: str | tuple[str, ...]) -> Json:
-    return value if isinstance(value, str) else list(value)
+def _without_agent(config: RunConfig, reader: _Reader) -> Iterator[ConfigError]:
+    """A key that somebody set for an agent which no role has."""
+    for key, value in cast(Tree, config.resolved.get("model", {})).items():
+        source = reader.source(f"model.{key}")
+        missing = agents_missing(config, key, value) if source and not is_packaged(source) else ()
+        if missing:
+            have = ", ".join(f"{role}: {config.role(role).backend}" for role in config.roles)
+            allowed = f"left out: it is for the backend {' or '.join(missing)}, and the backends here are {have}"
+            yield reader.error(f"model.{key}", value, allowed)
 
 
 def _lengths(config: RunConfig, reader: _Reader) -> Iterator[ConfigError]:
@@ -203,6 +206,8 @@ class _Reader:
 
     def _of_role(self, model: Tree, role: Role, key: str) -> object:
         place = written(model, role, backend_of(model, role), key)
+        if place.key not in model and key in own_keys():
+            return self._value(f"model.{key}", RoleConfig, key, own_keys()[key].default)
         if place.key not in model:
             raise ConfigError(f"model.{place.key} is missing")
         return self._value(f"model.{place.key}", RoleConfig, key, place.value)

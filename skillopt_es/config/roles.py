@@ -10,6 +10,7 @@ from skillopt_es.config.backends import (
     NOT_AZURE,
     OWN_NAMES,
     ROLES,
+    STAND_INS,
     Backend,
     Label,
     backend_of,
@@ -144,9 +145,6 @@ def name_own_agent(draft: Draft, role: Role, backend: Backend) -> None:
         name = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
     if name:
         draft.put(role, name, draft.sources.get(f"model.{backend.key}", ""))
-
-
-STAND_INS = ("simulated", "handoff")  # for whatever a config is written for
 
 
 def drop_meaningless(draft: Draft, role: Role, backend: Backend) -> None:

@@ -12,10 +12,20 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.config.backends import MODELS_ALONE, ROLES, Backend, found_in, is_own_agent, roles_in, written
-from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
-from skillopt_es.config.roles import (
+from skillopt_es.config.backends import (
+    CODING_AGENTS,
+    MODELS_ALONE,
+    ROLES,
     STAND_INS,
+    Backend,
+    found_in,
+    is_own_agent,
+    roles_in,
+    written,
+)
+from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
+from skillopt_es.config.own_keys import defaults_for
+from skillopt_es.config.roles import (
     chosen_backend,
     drop_meaningless,
     drop_unused,
@@ -35,7 +45,6 @@ _ANSWERS_ONLY = ("searchqa", "docvqa", "livemathematicianbench", "officeqa")
 _AZURE_ENDPOINTS = tuple(
     f"{front}{family}_endpoint" for family in ("azure_openai", "azure") for front in ("", "optimizer_")
 )
-_AGENTS = ("codex", "claude_code", "cursor", "copilot")
 
 
 @frozen
@@ -81,6 +90,8 @@ def settled(given: Given, environ: Mapping[str, str], filed: Mapping[str, str] =
         write_backend(draft, role, backends[role])
         name_own_agent(draft, role, backends[role])
         _lower_asked(draft, role, backends[role])
+    for key, default in (*defaults_for(model, backends),):
+        draft.put(key, default, DEFAULTS)
     _settle_env(draft, environ)
     _tell(draft, backends, environ)
     taken = [name for name in draft.used if name not in filed]
@@ -152,7 +163,7 @@ def _settle_env(draft: Draft, environ: Mapping[str, str]) -> None:
 def _tell(draft: Draft, backends: Mapping[Role, Backend], environ: Mapping[str, str]) -> None:
     draft.notices += notices_of(draft, backends)
     _tell_of_agents(draft, backends["target"])
-    agents = any(str(backend.name) in _AGENTS for backend in backends.values())
+    agents = any(str(backend.name) in CODING_AGENTS for backend in backends.values())
     for name, why in UNUSED.items():
         if agents and environ.get(name, "").strip():
             draft.notices.append(f"{Variable(name, '').source} has no effect: {why}")

@@ -79,8 +79,11 @@ def test_a_command_is_words_or_a_line_for_a_shell(tmp_path: Path) -> None:
         ({"target_backend": "http"}, "target_url is '', but must be set"),
         ({"target_backend": "command", "target_command": "node 'x"}, "must be a command as for a shell"),
         ({"target_backend": "command", "target_command": 7}, "must be a command: a list of texts"),
-        ({"target_backend": "simulated", "target": "x", "target_url": "http://h/x"}, "left out: it is for"),
-        ({"target_backend": "simulated", "target": "x", "target_gateway": "openai"}, "left out: it is for an agent"),
+        (
+            {"target_backend": "openai", "target": "x", "target_url": "http://h/x"},
+            "left out: it is for the backend http",
+        ),
+        ({"target_backend": "openai", "target": "x", "target_gateway": "simulated"}, "it is for the backend python or"),
         ({"target_backend": "python:a.py:f", "target_gateway": "openai"}, "model.target is '', but must be the name"),
     ],
 )

@@ -14,6 +14,7 @@ import yaml
 
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.own_keys import own_keys
 from skillopt_es.config.remarks import remarks
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.values import described
@@ -31,6 +32,17 @@ MODEL = """
 Every key of `model` but `optimizer`, `target` and `judge` may be given for one role:
 `optimizer_base_url`, `target_temperature`, `judge_backend`. The names that `backend` knows
 are listed [below](#backends-and-benchmarks).
+"""
+
+
+OWN = """
+#### Keys of single backends
+
+Few backends read these keys of `model`. They may be given for one role, too. A key is refused where no role has such an
+agent, or where a model's provider does not take it. [configs/backends.yaml](../configs/backends.yaml) has the defaults.
+
+| key | backends | default | allowed | what it does |
+| --- | --- | --- | --- | --- |
 """
 
 
@@ -59,12 +71,20 @@ def _keys(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
             allowed = "text" if name in ("optimizer", "target", "judge") else described(fields[name])
             yield _row(f"`{name}`", f"`{_yaml(default)}`", allowed, said[f"{section}.{name}"])
         yield MODEL if section == "model" else ""
+        yield from _own(fields, said) if section == "model" else ()
         yield "\n"
     yield "All other keys under `env:` are the environment's own; [tasks.md](tasks.md) tells those of `tasks`:\n\n"
     for name, point in installed_for(ENVIRONMENTS).items():
         options = attrs.fields(_options(point.load().__module__))
         keys = ", ".join(f"`{field.name}`{_default(field.default)}" for field in options)
         yield f"- `{name}`: {keys}\n"
+
+
+def _own(fields: Mapping[str, Any], said: Mapping[str, str]) -> Iterator[str]:
+    yield OWN
+    for name, own in own_keys().items():
+        backends = ", ".join(own.backends)
+        yield _row(f"`{name}`", backends, f"`{_yaml(own.default)}`", described(fields[name]), said[f"model.{name}"])
 
 
 def _default(value: object) -> str:
