@@ -34,7 +34,7 @@ LONGEST_SECONDS = 600.0  # what waits for ever; an endless loop is noticed by th
 WHOLE_SECONDS = 60.0  # of the processor
 MOST_MEMORY = 4 << 30
 # plain: pytest's rewriting of assertions would load our modules by a loader of its own
-OPTIONS = ("-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist")
+OPTIONS = ("-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-n", "0")
 
 
 @define

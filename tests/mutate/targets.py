@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 TARGETS: Mapping[str, Sequence[str]] = {
     "adapters/models/retry.py": ("tests/adapters/models/test_retry.py",),
     "events/journal.py": ("tests/events/test_journal.py", "tests/events/test_log.py"),
+    "skillopt_es/replies/proposals.py": (
+        "tests/replies/test_proposals.py",
+        "tests/replies/test_notes.py",
+        "tests/algorithms/search/test_asking.py",
+    ),
     "skillopt_es/skill/alignment.py": ("tests/skill/test_alignment.py", "tests/skill/test_ancestry.py"),
     "skillopt_es/skill/appendix.py": ("tests/skill/test_appendix.py",),
     "skillopt_es/skill/density.py": ("tests/skill/test_density.py",),
