@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.models.endpoint import open_endpoint, refused
-from skillopt_es.adapters.models.errors import Failure, error_in, failure, request_id_in, status_in
+from skillopt_es.adapters.models.errors import Failure, error_in, failure, status_in
 from skillopt_es.adapters.models.families import check_anthropic, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.reading import (
@@ -28,6 +28,7 @@ from skillopt_es.adapters.models.reading import (
     base64_of,
     read_reply,
     refused_by_endpoint,
+    request_id_in,
     shared,
     system_text,
     total,

@@ -21,8 +21,6 @@ from skillopt_es.adapters.models.errors import (
     OddError,
     error_in,
     failure,
-    no_odd_error,
-    request_id_in,
     status_in,
 )
 from skillopt_es.adapters.models.reading import (
@@ -36,8 +34,10 @@ from skillopt_es.adapters.models.reading import (
     as_object,
     as_text,
     data_uri,
+    no_odd_error,
     read_reply,
     refused_by_endpoint,
+    request_id_in,
     shared,
 )
 from skillopt_es.events.values import Json

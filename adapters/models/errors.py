@@ -60,7 +60,6 @@ _STATUS_OF = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id")
 _LONGEST_QUOTED = 20_000
 _PASSING_STATUSES = frozenset({408, 409, 424, 425})
 # Servers that give this error no code of its own (vLLM, llama.cpp, LM Studio) all say it in one of these ways.
@@ -144,16 +143,12 @@ class ErrorBody:
 OddError = Callable[[Mapping[str, object]], ErrorBody | None]
 
 
-def no_odd_error(parsed: Mapping[str, object]) -> None:
-    """Most providers report errors as OpenAI does, or by their status."""
-
-
 def failure(kind: FailureKind, message: str, *, status: int | None = None, request_id: str = "") -> Failure:
     """A failure that is retried as its kind says."""
     return Failure(kind=kind, message=message, retry=_RETRY_BY_KIND[kind], status=status, request_id=request_id)
 
 
-def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody) -> Failure:
+def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody, request_id: str = "") -> Failure:
     """What an HTTP error means; the codes in the body know more than the status."""
     kind = kind_of(status, error)
     wish = headers.get("x-should-retry", "").strip().lower()
@@ -165,7 +160,7 @@ def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody) -> Fai
         status=status,
         codes=error.codes,
         param=error.param,
-        request_id=request_id_in(headers),
+        request_id=request_id,
     )
 
 
@@ -173,15 +168,6 @@ def _with_status(status: int, text: str) -> str:
     """An error's words behind its status, which some gateways have said already."""
     name, text = f"HTTP {status}", text.strip()
     return text if text.startswith(name) else f"{name}: {text}" if text else name
-
-
-def request_id_in(headers: Mapping[str, str]) -> str:
-    """What the endpoint calls this request, under whichever name it says so."""
-    for name in _REQUEST_ID_HEADERS:
-        found = headers.get(name)
-        if found:
-            return found
-    return ""
 
 
 def status_in(error: Mapping[str, object]) -> int:
@@ -223,7 +209,7 @@ def _kind_by_status(status: int) -> FailureKind:
     return "server" if status >= 500 or status in _PASSING_STATUSES else "config"
 
 
-def read_error(body: bytes, odd_error: OddError = no_odd_error) -> ErrorBody:
+def read_error(body: bytes, odd_error: OddError) -> ErrorBody:
     """
     An error body in any of the shapes that compatible servers send; an unreadable one is its own message.
 

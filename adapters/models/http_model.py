@@ -21,7 +21,16 @@ from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import OwnHint, as_for_any, hint_for
 from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep, most_connections
-from skillopt_es.adapters.models.reading import ALL_FEATURES, Feature, Wire, has, without
+from skillopt_es.adapters.models.reading import (
+    ALL_FEATURES,
+    Feature,
+    Wire,
+    has,
+    said_wait,
+    server_wait,
+    spent_wait,
+    without,
+)
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import (
     Draw,
@@ -29,10 +38,7 @@ from skillopt_es.adapters.models.retry import (
     RetryPolicy,
     in_words,
     puts_off,
-    said_wait,
     seeded_draw,
-    server_wait,
-    spent_wait,
 )
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ALONE, CallFailed, ChatReply, ChatRequest, Course, ModelSettings, Try, Wait

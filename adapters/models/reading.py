@@ -2,13 +2,20 @@
 What all wire formats share: their port, small readings of JSON that nobody has checked yet, and parts of replies.
 
 A reply may be a stream of events: bytes in pieces of any size become events, whatever the pieces cut through.
+
+An endpoint that asks to come later says when in headers or in the words of an error: in whole and fractional seconds,
+milliseconds, HTTP dates, moments, and durations as Go writes them (`1m6.5s`).
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Literal, Protocol
 
 from attrs import evolve, frozen
@@ -20,9 +27,7 @@ from skillopt_es.adapters.models.errors import (
     OddError,
     failure,
     failure_of,
-    no_odd_error,
     read_error,
-    request_id_in,
 )
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, Image, Tool
@@ -104,6 +109,10 @@ def is_stream(headers: Mapping[str, str]) -> bool:
     return headers.get("content-type", "").startswith("text/event-stream")
 
 
+def no_odd_error(parsed: Mapping[str, object]) -> None:
+    """Most providers report errors as OpenAI does, or by their status."""
+
+
 Object = Mapping[str, object]
 NOTHING: Object = {}
 Read = Callable[[int, Mapping[str, str], Object], ChatReply | Failure]
@@ -146,7 +155,19 @@ def refused_by_endpoint(status: int, headers: Mapping[str, str], error: ErrorBod
     """What an error means: a content filter has answered, anything else has not."""
     if error.codes & FILTER_CODES:
         return ChatReply(text="", finish="filtered", request_id=request_id_in(headers))
-    return failure_of(status, headers, error)
+    return failure_of(status, headers, error, request_id_in(headers))
+
+
+_REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id")
+
+
+def request_id_in(headers: Mapping[str, str]) -> str:
+    """What the endpoint calls this request, under whichever name it says so."""
+    for name in _REQUEST_ID_HEADERS:
+        found = headers.get(name)
+        if found:
+            return found
+    return ""
 
 
 def as_object(value: object) -> Object:
@@ -192,6 +213,105 @@ def parsed_json(body: bytes) -> object:
         return None
     return parsed
 
+
+# --- waits that an endpoint asks for ----------------------------------------------------------------------------------
+
+# By the headers of an answer alone nobody waits longer.
+LONGEST_SPENT = 120.0
+
+# OpenAI and most that imitate it, Anthropic, and gateways.
+_ALLOWANCES = (
+    *((f"x-ratelimit-remaining-{what}", f"x-ratelimit-reset-{what}") for what in ("requests", "tokens")),
+    *(
+        (f"anthropic-ratelimit-{what}-remaining", f"anthropic-ratelimit-{what}-reset")
+        for what in ("requests", "tokens", "input-tokens", "output-tokens")
+    ),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("ratelimit-remaining", "ratelimit-reset"),
+)
+_GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_GO_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+# "Please try again in 6m0s", "retry after 7 seconds", "Please retry in 34.07s": who says it here often has no header.
+_NUMBER = r"\d{1,6}(?:\.\d+)?"
+_SAID = re.compile(
+    rf"\b(?:try again|retry) (?:in|after) (?:((?:{_NUMBER}(?:ms|s|m|h))+)\b|({_NUMBER}) ?(milli)?seconds?\b)",
+    re.IGNORECASE,
+)
+# From the first on a number is a moment in milliseconds, from the second on one in seconds; below, a duration.
+_MILLISECOND_TIMES = 1e11
+_SECOND_TIMES = 1e9
+
+
+def server_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """How many seconds the server asks us to stay away (`retry-after-ms`, `retry-after`), None if it does not."""
+    milliseconds = _positive(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    return (_positive(text) or _until_date(text, now)) if text else None
+
+
+def said_wait(message: str) -> float | None:
+    """How many seconds the words of an error ask for, None if they do not."""
+    found = _SAID.search(message)
+    if found is None:
+        return None
+    duration, number, milli = found.groups()
+    wait = _go_duration(duration.lower()) if duration else _positive(number)
+    return wait / 1000 if wait is not None and milli else wait
+
+
+def spent_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """How long until the endpoint's allowances are filled again, where its headers say that nothing is left of one."""
+    waits = [_until(headers.get(reset, ""), now) for left, reset in _ALLOWANCES if headers.get(left) == "0"]
+    return max((wait for wait in waits if wait is not None and wait <= LONGEST_SPENT), default=None)
+
+
+def _until(text: str, now: float) -> float | None:
+    """A duration, or the time until a moment; a large number is a moment, in seconds or milliseconds."""
+    number = _positive(text)
+    if number is None:
+        return _go_duration(text) or _until_timestamp(text, now)
+    if number < _SECOND_TIMES:
+        return number
+    wait = (number if number < _MILLISECOND_TIMES else number / 1000) - now
+    return wait if wait > 0 else None
+
+
+def _go_duration(text: str) -> float | None:
+    parts = _GO_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _GO_UNITS[unit] for number, unit in parts) or None
+
+
+def _until_timestamp(text: str, now: float) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        wait = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now
+    except (ValueError, OverflowError):
+        return None
+    return wait if wait > 0 else None
+
+
+def _positive(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number > 0 else None
+
+
+def _until_date(text: str, now: float) -> float | None:
+    try:
+        date = parsedate_to_datetime(text)
+        wait = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+    except (ValueError, OverflowError):
+        return None
+    return wait if wait > 0 else None
+
+
+# --- wire formats -----------------------------------------------------------------------------------------------------
 
 Feature = Literal["schema", "temperature", "effort"]
 ALL_FEATURES: tuple[Feature, ...] = ("schema", "temperature", "effort")

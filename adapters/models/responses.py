@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from skillopt_es.adapters.models.errors import Failure, error_in, failure, request_id_in, status_in
+from skillopt_es.adapters.models.errors import Failure, error_in, failure, status_in
 from skillopt_es.adapters.models.reading import (
     Feature,
     Object,
@@ -23,6 +23,7 @@ from skillopt_es.adapters.models.reading import (
     data_uri,
     read_reply,
     refused_by_endpoint,
+    request_id_in,
     shared,
     system_text,
 )

@@ -18,15 +18,8 @@ from support.model_server import Answer, ModelServer
 
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.exchange import Body, TooLongError
-from skillopt_es.adapters.models.retry import (
-    PastTries,
-    RetryPolicy,
-    in_words,
-    said_wait,
-    seeded_draw,
-    server_wait,
-    spent_wait,
-)
+from skillopt_es.adapters.models.reading import said_wait, server_wait, spent_wait
+from skillopt_es.adapters.models.retry import PastTries, RetryPolicy, in_words, seeded_draw
 from skillopt_es.ports import CallFailed, ChatReply
 
 NOW = 1_800_000_000.0
