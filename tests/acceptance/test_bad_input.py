@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.desk import Desk, Done
 from support.logs import events_of
+from support.params import parametrized
 from support.project import KEY, KEY_NAME, Endpoint, Project, files_of
 
 from skillopt_es.events.catalog import RunStarted
@@ -168,7 +169,7 @@ def assert_refused(desk: Desk, done: Done, sentence: str, hint: str) -> None:
     assert not (desk.folder / "runs").exists()
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@parametrized("name", CONFIGS, by_default=10)
 def test_a_mistake_in_the_config_is_named(desk: Desk, endpoint: Endpoint, project: Project, name: str) -> None:
     """With its file and key, what is allowed and the nearest right name."""
     mistake, sentence, hint = CONFIGS[name]

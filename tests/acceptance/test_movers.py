@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from support.environments import CONFINED
+from support.params import parametrized
 from support.ready import COMMAND, PATIENCE
 
 HERE = Path(__file__).resolve().parent.parent
@@ -66,8 +68,7 @@ def evaluated(top: Path, how: str, user: str, *, isolated: bool = True) -> tuple
     return came, (top / "report").read_text()
 
 
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("how", ["plain", "inside"])
+@parametrized(("how", "user"), product(["plain", "inside"], USERS), by_default=len(USERS))
 def test_what_is_hidden_cannot_be_moved(folder: Path, how: str, user: str) -> None:
     """Neither the file nor a folder above it, by the agent itself or in name spaces of its own."""
     came, report = evaluated(folder, how, user)
@@ -75,8 +76,11 @@ def test_what_is_hidden_cannot_be_moved(folder: Path, how: str, user: str) -> No
     assert [json.loads(line) for line in report.splitlines()] == [{"moved": "nothing", "keys": []}] * 3
 
 
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize(("how", "moved"), [("apart", ".env"), ("above", "project")])
+@parametrized(
+    ("how", "moved", "user"),
+    [(*each, user) for each in (("apart", ".env"), ("above", "project")) for user in USERS],
+    by_default=len(USERS),
+)
 def test_no_attempt_starts_once_it_was_moved(folder: Path, how: str, moved: str, user: str) -> None:
     """Where mounts do not count any more it can be; the evaluation pauses, and says where the file is now."""
     came, report = evaluated(folder, how, user)

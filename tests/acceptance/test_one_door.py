@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from support.in_process import Cli, Done, called
+from support.params import parametrized
 from support.tamper import seqs_of
 
 import skillopt_es
@@ -152,7 +153,7 @@ def test_each_command_is_in_one_of_the_tables() -> None:
     assert sorted([*WORDS, *TAKES_NO_RUN]) == sorted(leaves(commands))
 
 
-@pytest.mark.parametrize("command", WORDS)
+@parametrized("command", WORDS, by_default=8)
 def test_a_log_without_its_end_is_not_used(command: str, cli: Cli, places: dict[str, str]) -> None:
     """One sentence and exit code 1; nothing is written."""
     cut(Path(places["RUN"]))
@@ -165,7 +166,7 @@ def test_a_log_without_its_end_is_not_used(command: str, cli: Cli, places: dict[
         assert sorted(places_of(places)) == before
 
 
-@pytest.mark.parametrize("command", WORDS)
+@parametrized("command", WORDS, by_default=8)
 def test_an_edited_row_is_not_used(command: str, cli: Cli, places: dict[str, str]) -> None:
     """Either the command says so, or it does not read that row and prints what it prints of a whole run."""
     run = Path(places["RUN"])

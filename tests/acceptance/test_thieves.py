@@ -73,7 +73,7 @@ def looked(folder: Path, user: tuple[str, ...], *arguments: str, isolated: bool 
     return report
 
 
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", ["as it is", *(pytest.param(each, marks=pytest.mark.slow) for each in [*USERS][1:])])
 def test_an_agent_finds_no_key(folder: Path, user: str) -> None:
     """As root and as an ordinary user; the same agent finds many where it is not isolated."""
     assert looked(folder, USERS[user]) == {"found": [], "ended": [*READING, *MORE]}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support.command import command
 from support.logs import decisions_of, events_of
+from support.params import parametrized
 
 import skillopt_es as so
 from skillopt_es.events.catalog import RolloutCompleted, SkillScored
@@ -93,7 +94,7 @@ def crashed_in(run: so.Run) -> list[list[dict[str, Any]]]:
     return [row for row in rows if any(each["kind"] == "crash" for each in row)]
 
 
-@pytest.mark.parametrize("algorithm", ["search", "classic"])
+@parametrized("algorithm", ["classic", "search"], by_default=1)
 def test_an_agent_that_crashes_now_and_then_can_be_trained(tmp_path: Path, algorithm: str) -> None:
     """In one of ten attempts: each is tried again, and is measured then."""
     run = trained(tmp_path, project(tmp_path / "p", "LUCK.random() < 0.1", algorithm))
@@ -108,8 +109,11 @@ def test_an_agent_that_crashes_now_and_then_can_be_trained(tmp_path: Path, algor
     assert command("replay", "one", "--check", "--dir", tmp_path, cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize("algorithm", ["search", "classic"])
-@pytest.mark.parametrize("item", ["val3", "train5"])
+@parametrized(
+    ("algorithm", "item"),
+    [("search", "val3"), ("search", "train5"), ("classic", "val3"), ("classic", "train5")],
+    by_default=2,
+)
 def test_a_task_on_which_the_agent_always_crashes_stops_nothing(tmp_path: Path, algorithm: str, item: str) -> None:
     """It is not measured, after three tries; the next resume would meet the same."""
     run = trained(tmp_path, project(tmp_path / "p", f"task.item == '{item}'", algorithm))
@@ -123,7 +127,7 @@ def test_a_task_on_which_the_agent_always_crashes_stops_nothing(tmp_path: Path, 
         assert any(score.unmeasured == 1 for score in scores)
 
 
-@pytest.mark.parametrize("algorithm", ["search", "classic"])
+@parametrized("algorithm", ["search", "classic"], by_default=1)
 def test_a_crash_scores_zero_where_that_is_asked_for(tmp_path: Path, algorithm: str) -> None:
     """After the same three tries; the log says what was behind the 0."""
     made = project(tmp_path / "p", "task.item in ('val1', 'val2', 'val3', 'val4', 'val5')", algorithm)
@@ -261,8 +265,15 @@ def address() -> Iterator[str]:
     thread.join()
 
 
-@pytest.mark.parametrize("how", ["command", "http", "function"])
-@pytest.mark.parametrize("algorithm", ["search", "classic"])
+@pytest.mark.parametrize(
+    ("how", "algorithm"),
+    [
+        ("command", "search"),
+        ("http", "classic"),
+        ("function", "search"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("command", "classic"), ("function", "classic"))),
+    ],
+)
 def test_it_holds_however_the_agent_is_reached(tmp_path: Path, address: str, how: str, algorithm: str) -> None:
     """A program, an address, a function that was handed over."""
     made = project(tmp_path / "p", "False", algorithm)

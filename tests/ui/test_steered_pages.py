@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar, get_args
 
-import pytest
 from engine.test_steering import Person, after_step
 from support.asking import Asking
+from support.params import parametrized
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, Event, PatchProposed
@@ -74,7 +74,7 @@ def _person(folder: Path, order: Order) -> Person:
     return Person(folder, when, order, text, settings={"budget.max_calls": 90_000} if order == "budget" else {})
 
 
-@pytest.mark.parametrize("order", get_args(Order))
+@parametrized("order", get_args(Order), by_default=4)
 def test_the_report_and_each_page_read_after_an_order(tmp_path: Path, order: Order) -> None:
     """While the run waits, and once it is complete."""
     folder = tmp_path / "runs" / "r"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import importlib.util
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, reduce
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve, frozen
-from support.environments import CONFINED, SKILL, Target, attempt, data_settings, open_on
+from support.environments import CONFINED, Target, attempt, data_settings, open_on
 from support.params import parametrized
 from support.spreadsheets import SALES, record, sales, sales_with, workbook, write_records, write_task
 
@@ -89,7 +88,7 @@ said("files", lambda: sorted(os.listdir(".")))
 open(INPUT_PATH, "wb").write(b"overwritten")
 raise RuntimeError("done")
 """
-# All of them are tried at the same item, side by side; each test looks at what came of its own.
+# Each is tried once, at the same item; the tests look at what came of it.
 SCRIPTS: Mapping[str, str] = {
     "right": script(f"sheet['D2'] = {GOLD!r}"),
     "wrong": script("sheet['D2'] = 'lead'"),
@@ -129,15 +128,15 @@ SCRIPTS: Mapping[str, str] = {
 
 @frozen
 class World:
-    """One item, the folder of its data, and what came of every script."""
+    """One item, the folder of its data, and what comes of a script."""
 
     root: Path
-    episodes: Mapping[str, Episode]
+    episode: Callable[[str], Episode]
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """All scripts, tried at once."""
+    """The scripts, each tried when it is first asked for."""
     root = tmp_path_factory.mktemp("sheets")
     write_task(root, "1", [(sales(), sales_with(D2=GOLD))])
     environment, splits = opened(root, record("1"))
@@ -145,15 +144,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     tries = TRIES.format(gold=str(folder / "1_1_answer.xlsx"), folder=str(folder))
     replies = {**SCRIPTS, "tries": fenced(tries)}
 
-    async def all_of_them() -> list[Episode]:
-        return await asyncio.gather(
-            *(environment.attempt(splits.train[0], SKILL, Target([reply]), seed=1) for reply in replies.values())
-        )
+    @cache
+    def tried(name: str) -> Episode:
+        return attempt(environment, splits.train[0], Target([replies[name]]))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SECRET_KEY", SECRET)
         patch.chdir(root)
-        yield World(root, dict(zip(replies, asyncio.run(all_of_them()), strict=True)))
+        yield World(root, tried)
 
 
 def said(episode: Episode) -> str:
@@ -188,52 +186,53 @@ def said(episode: Episode) -> str:
 )
 def test_what_a_script_comes_to(world: World, name: str, failure: str, detail: str) -> None:
     """A short code that groups failures, and what happened."""
-    episode = world.episodes[name]
+    episode = world.episode(name)
     assert (episode.failure, episode.outcome) == (failure, Measured(float(not failure), float(not failure)))
     assert episode.detail.startswith(detail)
 
 
 def test_the_source_is_run_as_it_stands(world: World) -> None:
     """Imports from the future, texts over lines, and paths that the script sets are no trouble."""
-    assert world.episodes["paths"].outcome == Measured(1, 1)
+    assert world.episode("paths").outcome == Measured(1, 1)
 
 
 def test_a_workbook_that_is_a_bomb_is_not_opened_here(world: World) -> None:
     """A gigabyte of text ends in the child that reads it."""
-    assert world.episodes["bomb"].failure in ("unreadable_output", "exec_error")
-    assert world.episodes["bomb"].outcome == Measured(0, 0)
+    assert world.episode("bomb").failure in ("unreadable_output", "exec_error")
+    assert world.episode("bomb").outcome == Measured(0, 0)
 
 
 @pytest.mark.parametrize("name", ["kills the reader", "false result"])
 def test_a_script_that_attacks_the_reader_gets_nothing(world: World, name: str) -> None:
     """What it saved cannot be read, so nothing passes."""
-    assert world.episodes[name].failure == "unreadable_output"
-    assert world.episodes[name].outcome == Measured(0, 0)
+    assert world.episode(name).failure == "unreadable_output"
+    assert world.episode(name).outcome == Measured(0, 0)
 
 
 def test_formulas_without_a_value_are_named(world: World) -> None:
     """The analyst learns why a cell counts as empty."""
-    assert "Formulas without a stored value, which count as empty: Sales!D2" in said(world.episodes["formula"])
+    assert "Formulas without a stored value, which count as empty: Sales!D2" in said(world.episode("formula"))
 
 
 def test_the_analyst_sees_every_graded_cell(world: World) -> None:
     """What it holds and what it should."""
-    assert said(world.episodes["wrong"]) == (
+    assert said(world.episode("wrong")) == (
         "[EVALUATION RESULT]\n\n## Workbook 1: FAIL\n"
         f"Sales!D2 holds 'lead', expected {GOLD!r}\nSales!D2: got='lead', expected={GOLD!r} ✗"
     )
     traceback = 'File "solution.py", line 3, in <module>\n    f()\n  File "solution.py", line 2, in f'
-    assert traceback in said(world.episodes["error"])
+    assert traceback in said(world.episode("error"))
 
 
-def test_no_place_of_this_machine_is_recorded(world: World) -> None:
+@pytest.mark.parametrize("names", [("error", "wrong"), pytest.param(SCRIPTS, marks=pytest.mark.slow)], ids=len)
+def test_no_place_of_this_machine_is_recorded(world: World, names: Iterable[str]) -> None:
     """Neither folders nor addresses of objects, which differ from run to run."""
-    for name, episode in world.episodes.items():
-        told = "".join(record.text for record in episode.records if record.kind == "feedback")
+    for name in names:
+        told = "".join(record.text for record in world.episode(name).records if record.kind == "feedback")
         if name != "tries":
             assert str(world.root) not in told
         assert sys.prefix not in told
-    assert "<object object at 0x…>" in said(world.episodes["address"])
+    assert "<object object at 0x…>" in said(world.episode("address"))
 
 
 # What a script cannot do
@@ -242,7 +241,7 @@ def test_no_place_of_this_machine_is_recorded(world: World) -> None:
 @needs_walls
 def test_a_script_reaches_nothing_but_its_workbook(world: World) -> None:
     """No key, no gold, no data, no network; the input it gets is a copy."""
-    told = said(world.episodes["tries"])
+    told = said(world.episode("tries"))
     assert SECRET not in told
     for what in ("secret", "parents", "gold", "folder", "write", "home", "network"):
         assert f"{what} refused" in told or f"{what} []" in told
@@ -360,7 +359,7 @@ def test_a_reply_that_is_no_answer_ends_the_attempt(tmp_path: Path, finish: Any,
 
 def test_the_target_sees_the_instruction_and_the_first_rows(world: World) -> None:
     """Of every sheet; formulas as they are written, long values cut, gold nowhere."""
-    system, user = world.episodes["right"].records[0].text, world.episodes["right"].records[1].text
+    system, user = world.episode("right").records[0].text, world.episode("right").records[1].text
     assert "## Skill" in system
     assert "INPUT_PATH" in system
     assert "## Instruction\nPut 5 into D2 (1)." in user
@@ -532,7 +531,7 @@ def test_a_probe_that_fails_says_why(tried: Execution, says: str) -> None:
         None, [], {}, {"sheets": 7}, {"sheets": [], "cells": [["S", "1", 1, "int", "1"]], "formulas": []},
         {"sheets": [], "cells": [["S", 1, 1, "int", "9" * 5000]], "formulas": []},
         {"sheets": [], "cells": [["S", 1, 1, "timedelta", "1e300"]], "formulas": []},
-        {"sheets": [functools.reduce(lambda inner, _: [inner], range(100_000), [])], "cells": [], "formulas": []},
+        {"sheets": [reduce(lambda inner, _: [inner], range(100_000), [])], "cells": [], "formulas": []},
     ],
     ids=range(8),
 )  # fmt: skip

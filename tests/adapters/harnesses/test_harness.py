@@ -18,6 +18,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import Answers, CallFailed, ChatReply, ChatRequest, Message
 
 SKILL = SkillTree({"SKILL.md": "- know apple\n", "references/more.md": "Apples are fruit.\n"})
+OTHERS = ("cursor", "copilot")
 SHOWN = "## Skill\n- know apple\n\n### references/more.md\nApples are fruit."
 QUESTION = question(
     messages=(Message("system", f"Answer with one word.\n\n{SHOWN}"), Message("user", "kind: apple id: t1")),
@@ -25,9 +26,9 @@ QUESTION = question(
 )
 
 
-@pytest.fixture(params=AGENTS)
+@pytest.fixture(params=["codex", "claude_code", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)])
 def agent(request: pytest.FixtureRequest, tmp_path: Path) -> InstalledAgent:
-    """Each of the agents."""
+    """Each of the agents; two of them for what all go through."""
     return installed(request.param, tmp_path / "agent")
 
 
@@ -55,6 +56,7 @@ def failed(agent: InstalledAgent, request: ChatRequest = QUESTION, **changes: ob
     return caught.value
 
 
+@pytest.mark.parametrize("agent", AGENTS, indirect=True)
 def test_the_last_message_is_the_answer_and_what_came_before_are_steps(agent: InstalledAgent) -> None:
     """One form for every agent: steps with their output, tokens, the session."""
     reply = asked(agent)
