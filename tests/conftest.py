@@ -73,6 +73,16 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, object, object]:
+    """A file of tests is compiled once: workers that come to it at the same time wait for the first one's bytecode."""
+    if sys.dont_write_bytecode or not isinstance(collector, pytest.Module):
+        return (yield)
+    with collector.path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return (yield)
+
+
 Once = Callable[[str, Callable[[Path], object]], Path]
 
 
