@@ -154,7 +154,7 @@ NOT_PURE = {
     "skillopt_es/engine/algorithms.py": {"pathlib"},  # names a folder, opens none
     "skillopt_es/engine/budget.py": {"asyncio"},
     "skillopt_es/engine/draws.py": {"random"},  # draws by the run's seed, as all that follow
-    "skillopt_es/engine/run_data.py": {"pathlib"},  # names a folder, opens none
+    "skillopt_es/engine/run_config.py": {"pathlib"},  # names a folder, opens none
     "skillopt_es/gate/calibration.py": {"random"},
     "skillopt_es/gate/flips.py": {"random"},
     "skillopt_es/gate/power.py": {"random"},

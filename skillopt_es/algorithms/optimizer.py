@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, unpacked
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import CallRef, Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
@@ -27,7 +27,7 @@ _ITEMS_OWN = ("user", "tool", "feedback")  # what the agent said is its own, and
 
 
 def question(
-    run: RunData,
+    config: RunConfig,
     *,
     slot: str,
     stage: Stage,
@@ -38,7 +38,6 @@ def question(
     effort: str = "",
 ) -> ChatRequest:
     """A request to the optimizer: system prompts by name, the user message's sections, and no schema for plain text."""
-    config = run.config
     role = config.optimizer_model
     names = (prompt,) if isinstance(prompt, str) else prompt
     system = "\n\n".join(system_prompt(name) for name in names)
@@ -132,10 +131,15 @@ def patch_asked(
 
 
 def guard(
-    rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evidence: RecordedTexts, *, quoted: bool = False
+    rows: Iterable[RolloutCompleted],
+    skill: SkillTree,
+    config: RunConfig,
+    evidence: RecordedTexts,
+    *,
+    quoted: bool = False,
 ) -> LeakGuard:
     """Over the items of these rollouts, for changes of this skill, which may have their answers `quoted`."""
-    span = run.config.optimizer.leak_span
+    span = config.optimizer.leak_span
     shown: dict[str, Shown] = {}
     for row in rows if span else ():
         if row.trajectory:

@@ -37,7 +37,7 @@ class Subject(ScorableRun):
 def subject(folder: Path, evaluations: Path) -> Subject:
     """The run in a folder; raises RunNotFound or ConfigError for what has no gate."""
     of = scorable_run(folder, "calibrate")
-    return Subject(folder=folder, run=of.run, state=of.state, evaluations=evaluations)
+    return Subject(folder=folder, config=of.config, state=of.state, evaluations=evaluations)
 
 
 async def draw(of: Subject, which: str, repeats: int, session: Session, progress: Progress) -> Evaluated:
@@ -47,20 +47,20 @@ async def draw(of: Subject, which: str, repeats: int, session: Session, progress
 
 def calibrated(of: Subject, which: str) -> Calibration | NotKnown:
     """The gate's calibration from all that was recorded, under the text that is best, current or initial."""
-    fresh = of.evaluations / evaluation_name(_request(of, which), of.run.started.splits.digests)
+    fresh = of.evaluations / evaluation_name(_request(of, which), of.state.started.splits.digests)
     drawn = _attempts(fresh) if (fresh / LOG_FILE).exists() else {}
     tried = together(_attempts(of.folder), drawn)
-    return calibrate(tried, of.run.selection_items, rule_of(of.run.config), skill=of.skill(which).hash)
+    return calibrate(tried, of.validation_items, rule_of(of.config), skill=of.skill(which).hash)
 
 
 def measured_null(folder: Path) -> tuple[Null, Flips] | None:
     """What a run's own rule takes that is no better, where repeats in its log tell; None where none do."""
     of = subject(folder, Path())
-    return own_null(_attempts(folder), of.run.selection_items, rule_of(of.run.config), skill=of.skill("best").hash)
+    return own_null(_attempts(folder), of.validation_items, rule_of(of.config), skill=of.skill("best").hash)
 
 
 def _request(of: Subject, which: str) -> EvaluationRequest:
-    config: RunConfig = with_overrides(of.run.config, OWN_BUDGET)
+    config: RunConfig = with_overrides(of.config, OWN_BUDGET)
     return EvaluationRequest(
         config=config,
         skill=of.skill(which),

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from attrs import evolve as changed
 
-from skillopt_es.engine.algorithms import Algorithm, algorithm_of, evolve
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.algorithms import Algorithm, algorithm_at, algorithm_of, evolve
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.differences import (
     ILLEGAL,
@@ -31,7 +31,7 @@ from skillopt_es.engine.differences import (
 )
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.loop import Ports, derive
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.work import Rollouts, Unit
 from skillopt_es.events.catalog import (
@@ -75,11 +75,11 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
     own = algorithm_of(first.event).check
     if own is not None:
         return own(chain([first], events), folder)
-    run = recorded_run(first.event, folder)
+    config = config_of_run(first.event, folder)
     executor = local_executor()
     texts = _Noticing(log, log.erasures.texts)
     ports = Ports(calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor)
-    walk = _Walk(run, folder, ports, texts, log.erasures.redacted, evolve(None, first.event))
+    walk = _Walk(config, folder, ports, texts, log.erasures.redacted, evolve(None, first.event))
     wrong = await walk.all(first, first.event, events)
     return CheckReport(
         events=walk.events,
@@ -110,7 +110,7 @@ class _Noticing:
 class _Walk:
     """The state so far, and what is still to come of the task under way: rollouts, or decisions made again."""
 
-    run: RunData
+    config: RunConfig
     folder: Path
     ports: Ports
     evidence: _Noticing
@@ -129,7 +129,7 @@ class _Walk:
     @property
     def algorithm(self) -> Algorithm[Any]:
         """How the run is trained."""
-        return algorithm_of(self.run.started)
+        return algorithm_at(self.state)
 
     async def all(self, first: Recorded, started: RunStarted, others: Iterator[Recorded]) -> list[Mismatch]:
         """Every event that does not follow."""
@@ -155,14 +155,12 @@ class _Walk:
         self.coming.clear()
         self.state = evolve(self.state, event)
         if isinstance(event, RunForked | RunResumed):
-            self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
-        if isinstance(event, EvidenceRetracted):
-            self.run = changed(self.run, started=self.state.started)
+            self.config = config_of_run(self.state.started, self.folder, self.state.overrides)
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
-        per_epoch, total = self.algorithm.steps(self.run.config.train, len(event.splits.train))
+        per_epoch, total = self.algorithm.steps(self.config.train, len(event.splits.train))
         wanted = {"steps_per_epoch": per_epoch, "total_steps": total}
         found = {name: getattr(event, name) for name in wanted}
         if found != wanted:
@@ -218,12 +216,12 @@ class _Walk:
         """That a fork begins here, and what it changes, is evidence; what measured skills then count follows."""
         self.coming.clear()
         overrides = {**self.state.overrides, **{setting.key: setting.value for setting in event.overrides}}
-        run = recorded_run(self.run.started, self.folder, overrides)
-        why = contradiction(self.state, self.run.config, run.config)
+        config = config_of_run(self.state.started, self.folder, overrides)
+        why = contradiction(self.state, self.config, config)
         if why:
             return mismatch(recorded, f"changes what cannot change here: {why}")
-        values = gate_values(self.state, self.texts, self.run.config.evaluation, run)
-        self.run = run
+        values = gate_values(self.state, self.texts, self.config.evaluation, config)
+        self.config = config
         return self._compared(recorded, {"seq": recorded.seq - 1, "values": values})
 
     def _follows(self, recorded: Recorded, due: Unit | Event | None) -> Mismatch | None:
@@ -252,15 +250,13 @@ class _Walk:
         if isinstance(event, RunSteered) and event.skill not in (None, without_line(current, event.text)):
             return mismatch(recorded, "says that another text is left once the line is struck")
         if isinstance(event, EvidenceRetracted):
-            values = None if event.place else values_without(event.items, self.state, self.run)
+            values = None if event.place else values_without(event.items, self.state, self.config)
             if event.values != values:
                 return mismatch(recorded, "says that what was measured counts otherwise without these items")
         self.coming.clear()  # a writer stopped, took over or was told something: what comes next is planned anew
         self._fold(event)
         if (isinstance(event, RunResumed) and event.overrides) or isinstance(event, RunSteered):
-            self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
-        if isinstance(event, EvidenceRetracted):
-            self.run = changed(self.run, started=self.state.started)
+            self.config = config_of_run(self.state.started, self.folder, self.state.overrides)
         return None
 
     def _is_evidence(self, event: Event) -> bool:
@@ -280,11 +276,11 @@ class _Walk:
     async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""
         if not self.coming:
-            task = self.algorithm.next_work(self.state, self.run)
+            task = self.algorithm.next_work(self.state, self.config)
             if isinstance(task, Rollouts):
                 self.coming.extend(task.units)
             elif task is not None:
-                async for emission in derive(self.algorithm, task, self.state, self.run, self.ports):
+                async for emission in derive(self.algorithm, task, self.state, self.config, self.ports):
                     self.coming.extend(emission.events)
         return self.coming.popleft() if self.coming else None
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from attrs import evolve
 
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.events.catalog import MinibatchesPlanned
 from skillopt_es.events.values import Measured, Minibatch, Purpose
 from skillopt_es.projections.not_taken import Refused
@@ -21,11 +21,11 @@ def solved_in(groups: Iterable[Minibatch], reading: Reading) -> Mapping[str, fro
     wanted = {attempt for attempts in shown.values() for attempt in attempts}
     if not wanted:
         return {}
-    run = recorded_run(reading.started, reading.log.path.parent)
+    config = config_of_run(reading.started, reading.log.path.parent)
     passed: dict[tuple[str, str], bool] = {}
     for result in reading.results(_TRAIN):
         if (result.place, result.item) in wanted:
-            passed[result.place, result.item] = isinstance(result.outcome, Measured) and run.passes(result.outcome)
+            passed[result.place, result.item] = isinstance(result.outcome, Measured) and config.passes(result.outcome)
     found = {
         name: frozenset(item for place, item in attempts if passed.get((place, item), False))
         for name, attempts in shown.items()

@@ -13,7 +13,7 @@ from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
 from skillopt_es.algorithms.search.state import Search, SearchState
 from skillopt_es.engine.algorithms import fold_log
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
@@ -54,8 +54,8 @@ def _refusals(state: SearchState, event: PatchProposed, reading: Reading, eviden
     group = next((each for each in step.groups if each.id == event.patch), None) if step is not None else None
     if group is None or not event.calls:
         return ""
-    run = recorded_run(state.started, reading.log.path.parent, state.overrides)
-    found = taken_from(evidence.exchange(event.calls[-1]).answer, group, asked_about(group, state, run, evidence))
+    config = config_of_run(state.started, reading.log.path.parent, state.overrides)
+    found = taken_from(evidence.exchange(event.calls[-1]).answer, group, asked_about(group, state, config, evidence))
     if isinstance(found, Unusable):
         return ""
     _, taken = found

@@ -14,10 +14,10 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Judging, algorithm_at
 from skillopt_es.engine.algorithms import evolve as after
 from skillopt_es.engine.evaluations import mean_score, most_score
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.work import Contest
 from skillopt_es.events.catalog import (
@@ -50,21 +50,22 @@ from skillopt_es.gate.verdicts import (
     judged,
     too_large,
 )
+from skillopt_es.projections.core import waiting
 from skillopt_es.projections.state import AnyState
 
 Judgement = CandidateGated | SlowUpdateApplied
-RunAt = Callable[[AnyState], RunData]
+ConfigAt = Callable[[AnyState], RunConfig]
 
 
-def regate(records: Iterator[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:
+def regate(records: Iterator[Recorded], config_at: ConfigAt, graded: Regraded = AS_RECORDED) -> Regated:
     """
-    The verdicts of the rule in `run_at(state)`, which answers with the other rule's run for the settings so far.
+    The verdicts of the rule in `config_at(state)`, which answers with the other rule's run for the settings so far.
 
     The first of the records is the start of the run.
     """
     first = next(records).event
     begun = after(None, first)
-    walk = _Walk(run_at, graded, begun, begun, run_at(begun), {skill.hash: skill for skill in skills_in(first)})
+    walk = _Walk(config_at, graded, begun, begun, config_at(begun), {skill.hash: skill for skill in skills_in(first)})
     for recorded in records:
         walk.step(recorded)
     return Regated(
@@ -87,11 +88,11 @@ _NONE: Mapping[str, RolloutCompleted] = {}
 class _Walk:
     """The run as recorded, and as the other rule would have it; equal but for values until the two part."""
 
-    run_at: RunAt
+    config_at: ConfigAt
     graded: Regraded
     recorded: AnyState
     other: AnyState
-    run: RunData
+    config: RunConfig
     texts: dict[str, SkillTree]
     verdicts: list[Verdict] = field(factory=list)
     parted: bool = False
@@ -110,7 +111,7 @@ class _Walk:
         if followed is not None:
             self.other = after(self.other, followed)
         if isinstance(event, RunResumed | RunForked | EvidenceRetracted):
-            self.run = self.run_at(self.recorded)
+            self.config = self.config_at(self.recorded)
 
     def _followed(self, seq: int, event: Event) -> Event | None:
         """What the other history has in an event's place; None when it has nothing there."""
@@ -143,8 +144,8 @@ class _Walk:
     def _revalued(self, event: RunForked | EvidenceRetracted) -> Event:
         """What measured skills count from here on, by the other rule."""
         if isinstance(event, EvidenceRetracted):
-            return evolve(event, values=values_without(event.items, self.other, self.run))
-        old, new = self.run.config.evaluation, self.run_at(after(self.recorded, event))
+            return evolve(event, values=values_without(event.items, self.other, self.config))
+        old, new = self.config.evaluation, self.config_at(after(self.recorded, event))
         return evolve(event, values=gate_values(self.other, self.texts, old, new))
 
     def _tried(self, seq: int, event: RolloutCompleted) -> Event:
@@ -166,7 +167,7 @@ class _Walk:
         )  # fmt: skip
         if event.purpose != "selection":
             return evolve(event, score=score)
-        return evolve(event, score=score, value=self.run.gate_value(score, self.texts[event.skill]))
+        return evolve(event, score=score, value=self.config.gate_value(score, self.texts[event.skill]))
 
     def _ended(self, seq: int, event: CertificateWagered | BestPromoted | RunCompleted) -> Event | None:
         """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""
@@ -196,19 +197,19 @@ class _Walk:
     def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
         """Why the rule refuses the open step's candidate untried; empty when it does not."""
         built = self.other.built
-        if built is None or not self.run.config.evaluation.use_gate:
+        if built is None or not self.config.evaluation.use_gate:
             return ""
         if self._as_current(built.candidate):
             return ""
-        if too_large(self.run, built.candidate):
+        if too_large(self.config, built.candidate):
             return "too_large"
         return "untrusted_only" if self._doubts() else ""
 
     def _doubts(self) -> str:
-        return algorithm_at(self.other).doubts(self.other, self.run)
+        return algorithm_at(self.other).doubts(self.other, self.config)
 
     def _as_current(self, candidate: SkillTree) -> bool:
-        return counts_as_measured(self.other, self.run, self.other.current, candidate)
+        return counts_as_measured(self.other, self.config, self.other.current, candidate)
 
     def _gated(self, seq: int, event: CandidateGated) -> Event:
         refusal = self._refusal()
@@ -217,7 +218,7 @@ class _Walk:
         why = self._missing(event.candidate)
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
-        derived = candidate_gated(self.other, self.run)
+        derived = candidate_gated(self.other, self.config, waiting(self.other), algorithm_at(self.other).gate)
         self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
         if self.told is None and event.verdict.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
@@ -225,8 +226,7 @@ class _Walk:
 
     def _together(self, seq: int, event: EditsRanked, together: GateVerdict) -> Event:
         """The verdict on all changes of a step, before some of them were tried: one that takes them ends it."""
-        assert self.other.built is not None
-        candidate = self.other.built.candidate.hash
+        candidate = waiting(self.other).candidate.hash
         followed = self._gated(seq, CandidateGated(step=event.step, candidate=candidate, verdict=together))
         if isinstance(followed, CandidateGated) and not followed.verdict.taken:
             return event
@@ -240,21 +240,21 @@ class _Walk:
             Verdict(seq=seq, kind="candidate", number=event.step, recorded=recorded.action, derived=reason,
                     changed=recorded.taken)
         )  # fmt: skip
-        size = too_large(self.run, self.texts[event.candidate])
+        size = too_large(self.config, self.texts[event.candidate])
         detail = size if reason == "too_large" else self._doubts()
         return StepSkipped(step=event.step, reason=reason, detail=detail)
 
     def _elsewhere(self, seq: int, event: Event) -> Event:
         """Any other event: a verdict of the algorithm's own is judged anew; else the algorithm says what stays."""
         algorithm = algorithm_at(self.other)
-        judging = algorithm.judging(self.other, event)
+        judging = algorithm.judging(self.other, self.config, event)
         if judging is None:
             return algorithm.elsewhere(self.other, event, self._same_current())
         assert isinstance(event, Judgement)
         why = self._missing(event.candidate, judging)
         if why:
             return self._unknown(seq, "guidance", judging.number, event, why)
-        derived = judging.decide(self.run)
+        derived = judging.decide(self.config)
         assert isinstance(derived, Judgement)
         changed = event.verdict.action != derived.verdict.action
         self._judged(seq, "guidance", judging.number, event, derived, changed)
@@ -285,25 +285,29 @@ class _Walk:
         """Which result the other rule would need and the run never had; empty when it has all."""
         current = self.other.current
         built = None if judging is not None else self.other.built
-        if judging is not None and judging.refused(self.run):
+        if judging is not None and judging.refused(self.config):
             return ""
         if built is not None and self._as_current(built.candidate):
             return ""
-        compares = judging is not None or self.run.config.evaluation.use_gate
+        compares = judging is not None or self.config.evaluation.use_gate
         in_part = compares and not current.stale_from and (candidate, 1) in self.other.partial
         if candidate not in self.other.measured and not in_part:
             return "the candidate was never measured"
         if compares and (current.stale_from or current.skill.hash) not in self.other.measured:
             return "the skill that would be current was never measured"
-        if not compares or current.stale_from:
-            return ""
-        gated_by = algorithm_at(self.other).gated_by
-        contest = candidate_contest(self.other) if judging is None else judging.contest
-        return self._undrawn(contest, gated_by(self.other, self.run) if judging is None else self.run)
+        return "" if not compares or current.stale_from else self._undrawn_of(judging)
 
-    def _undrawn(self, contest: Contest, run: RunData) -> str:
+    def _undrawn_of(self, judging: Judging | None) -> str:
+        """The same for a verdict of the algorithm's own, or the one on the open step's candidate."""
+        if judging is not None:
+            return self._undrawn(judging.contest, self.config)
+        policy = algorithm_at(self.other).gate
+        contest = candidate_contest(self.other, self.config, waiting(self.other), policy)
+        return self._undrawn(contest, policy.config(self.other, self.config))
+
+    def _undrawn(self, contest: Contest, config: RunConfig) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""
-        found = judged(self.other, run, contest)
+        found = judged(self.other, config, contest)
         if not isinstance(found, MoreDraws):
             return ""
         if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
@@ -314,17 +318,18 @@ class _Walk:
 
     def _promoted(self, seq: int, recorded: str) -> None:
         """Whether the final skill takes the best one's place, by either rule."""
-        current, best, run = self.other.current, self.other.best, self.run
+        current, best, config = self.other.current, self.other.best, self.config
+        contest = final_contest(self.other, config, algorithm_at(self.other).gate)
         self.settled = True
         derived: str | None = "keep"
         why = ""
-        if _may_promote(run) and current.skill.hash != best.skill.hash:
+        if _may_promote(config) and current.skill.hash != best.skill.hash:
             if current.skill.hash not in self.other.measured and (current.skill.hash, 1) not in self.other.partial:
                 derived = None
                 why = "the final skill was never measured"
-            elif why := self._undrawn(final_contest(self.other), run):
+            elif why := self._undrawn(contest, config):
                 derived = None
-            elif is_better(self.other, run, final_contest(self.other)):
+            elif is_better(self.other, config, contest):
                 derived = "promote"
                 self.other = evolve(self.other, best=current)
         self._say(
@@ -373,8 +378,8 @@ def _outcomes(state: AnyState, event: SkillScored) -> list[Outcome]:
     return [row.outcome for row in rows.values()]
 
 
-def _may_promote(run: RunData) -> bool:
-    return run.config.evaluation.eval_test or not run.config.follows("promote_if_tested")
+def _may_promote(config: RunConfig) -> bool:
+    return config.evaluation.eval_test or not config.follows("promote_if_tested")
 
 
 def _shown(event: CandidateGated) -> tuple[str, str]:

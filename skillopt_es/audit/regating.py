@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import evolve
-
 from skillopt_es.audit.regate import regate
 from skillopt_es.audit.regated import Regated
-from skillopt_es.config import any_overrides
+from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.algorithms import check_allowed
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json
@@ -28,14 +26,10 @@ def regated(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
         raise NotInRun(f"{folder.name} stopped before it began: it has judged nothing")
     check_allowed("regate", first.event, folder.name)
 
-    def run_at(state: AnyState) -> RunData:
-        run = recorded_run(state.started, folder, state.overrides)
-        if not changed:
-            return run
-        config = recorded_run(state.started, folder, {**state.overrides, **changed}).config
-        return evolve(run, config=config)
+    def config_at(state: AnyState) -> RunConfig:
+        return config_of_run(state.started, folder, {**state.overrides, **changed})
 
-    return regate(log.read(), run_at)
+    return regate(log.read(), config_at)
 
 
 def _rule(overrides: Sequence[str]) -> dict[str, Json]:

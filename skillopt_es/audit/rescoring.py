@@ -15,9 +15,9 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.audit.regate import RunAt, regate
+from skillopt_es.audit.regate import ConfigAt, regate
 from skillopt_es.audit.regated import Regated, Regraded
-from skillopt_es.config import any_overrides
+from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.algorithms import check_allowed
 from skillopt_es.engine.algorithms import evolve as after
@@ -25,7 +25,7 @@ from skillopt_es.engine.attempts import Attempt, RolloutPorts, jobs_at_once
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
 from skillopt_es.engine.draws import comparison_seed
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.engine.work import Unit
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
@@ -84,8 +84,8 @@ async def rescored(
     changed = _settings(overrides)
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides
-    home = Path(tried.last.config.folder)
-    config = recorded_run(started, folder, {**overridden, **asked_from_here(changed, home)}).config
+    home = Path(tried.last.folder)
+    config = config_of_run(started, folder, {**overridden, **asked_from_here(changed, home)})
     executor = local_executor()
     async with environment_of(config, world) as environment:
         _check_environment(environment)
@@ -130,11 +130,11 @@ def _check_environment(environment: Environment) -> None:
         )
 
 
-def _as_it_was(folder: Path) -> RunAt:
-    def run_at(state: AnyState) -> RunData:
-        return recorded_run(state.started, folder, state.overrides)
+def _as_it_was(folder: Path) -> ConfigAt:
+    def config_at(state: AnyState) -> RunConfig:
+        return config_of_run(state.started, folder, state.overrides)
 
-    return run_at
+    return config_at
 
 
 # --- what was tried ------------------------------------------------------------------------------------------------
@@ -147,39 +147,38 @@ class _Try:
     seq: int
     event: RolloutCompleted
     unit: Unit
-    run: RunData
+    config: RunConfig
 
 
 @frozen
 class _Tried:
     rollouts: tuple[_Try, ...]
     state: AnyState
-    last: RunData
+    last: RunConfig
 
 
 def _tried(log: Events, folder: Path) -> _Tried:
     """All rollouts of a run that asked somebody, each with the skill, the seed and the settings of its time."""
-    state: AnyState | None = None
-    rollouts = list[_Try]()
-    texts: dict[str, SkillTree] = {}
+    records = log.read()
+    first = next(records, None)
+    if first is None or not isinstance(first.event, RunStarted):
+        raise NotInRun(f"{folder.name} stopped before it began: it has no answers")
+    check_allowed("rescore", first.event, folder.name)
+    state, rollouts = after(None, first.event), list[_Try]()
+    config = config_of_run(state.started, folder)
+    texts: dict[str, SkillTree] = {skill.hash: skill for skill in skills_in(first.event)}
     seeds: dict[str, int] = {}
-    run: RunData | None = None
-    for recorded in log.read():
+    for recorded in records:
         event = recorded.event
         texts.update({skill.hash: skill for skill in skills_in(event)})
         state = after(state, event)
-        if isinstance(event, RunStarted):
-            check_allowed("rescore", event, folder.name)
-        if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
-            run = recorded_run(state.started, folder, state.overrides)
+        if isinstance(event, RunResumed | RunForked | EvidenceRetracted):
+            config = config_of_run(state.started, folder, state.overrides)
         if isinstance(event, EpochPlanned):
             seeds.update(_seeds(event, state))
         if isinstance(event, RolloutCompleted) and event.calls:
-            assert run is not None
-            rollouts.append(_planned(recorded, event, texts[event.skill], seeds, run))
-    if state is None or run is None:
-        raise NotInRun(f"{folder.name} stopped before it began: it has no answers")
-    return _Tried(tuple(rollouts), state, run)
+            rollouts.append(_planned(recorded, event, texts[event.skill], seeds, config))
+    return _Tried(tuple(rollouts), state, config)
 
 
 def _seeds(event: EpochPlanned, state: AnyState) -> Iterator[tuple[str, int]]:
@@ -192,12 +191,12 @@ def _seeds(event: EpochPlanned, state: AnyState) -> Iterator[tuple[str, int]]:
 
 
 def _planned(
-    recorded: Recorded, event: RolloutCompleted, skill: SkillTree, seeds: Mapping[str, int], run: RunData
+    recorded: Recorded, event: RolloutCompleted, skill: SkillTree, seeds: Mapping[str, int], config: RunConfig
 ) -> _Try:
-    seed = seeds.get(event.place, run.config.train.seed)
+    seed = seeds.get(event.place, config.train.seed)
     place = Place(event.place)
     if place.epoch is not None and place.stage in (SLOW.previous, SLOW.current):
-        seed = comparison_seed(run.config.train.seed, place.epoch)
+        seed = comparison_seed(config.train.seed, place.epoch)
     asked = [number for call in event.calls if (number := Place(call.slot).question) is not None]
     unit = Unit(
         place=place,
@@ -207,7 +206,7 @@ def _planned(
         seed=seed,
         judged=min(asked, default=1) - 1,
     )
-    return _Try(recorded.seq, event, unit, run)
+    return _Try(recorded.seq, event, unit, config)
 
 
 # --- graded again --------------------------------------------------------------------------------------------------
@@ -234,7 +233,7 @@ class _Again:
         calls = _Answers(event, Journal(self.log.reader), self.log)
         ports = RolloutPorts(hands=self.hands, items=self.items, executor=self.executor, calls=calls)
         try:
-            again, _ = await Attempt(self.tried.unit, self.tried.run, ports)()
+            again, _ = await Attempt(self.tried.unit, self.tried.config, ports)()
         except (_NotRecordedError, TextErased) as error:
             return self._grade(None, error.message)
         if isinstance(again.outcome, Failed) and isinstance(event.outcome, Measured):

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from skillopt_es.engine.algorithms import check_allowed, planned_steps
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError
@@ -178,5 +178,5 @@ def _metric(found: Detailed, reading: Reading, folder: Path) -> str | None:
             return "none"
         return text_of(settings, "evaluation.gate_metric") or None
     assert found.started is not None
-    evaluation = recorded_run(found.started, folder, recorded_settings(reading)).config.evaluation
+    evaluation = config_of_run(found.started, folder, recorded_settings(reading)).evaluation
     return evaluation.gate_metric if evaluation.use_gate else "none"

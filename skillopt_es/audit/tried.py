@@ -17,7 +17,7 @@ from skillopt_es.algorithms.skills.state import Skills, SkillsState
 from skillopt_es.algorithms.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.audit.refused_again import earlier_refusals
 from skillopt_es.engine.algorithms import check_allowed, fold_log
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
 from skillopt_es.events.places import Place
@@ -124,9 +124,9 @@ def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
     state, _ = fold_log(reading.read(until=chain.ranked.seq - 1))
     if state is None or state.built is None or not isinstance(state.algorithm, Skills):
         return {}  # the log can be read in part only
-    run, known = recorded_run(state.started, reading.log.path.parent, state.overrides), cast("SkillsState", state)
+    config, known = config_of_run(state.started, reading.log.path.parent, state.overrides), cast("SkillsState", state)
     changes = changes_of(known)
-    draws = draws_so_far(known, run, changes)
+    draws = draws_so_far(known, config, changes)
     return standard_errors(draws, [change.name for change in changes])
 
 

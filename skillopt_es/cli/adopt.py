@@ -39,20 +39,20 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
 
     folder = find_run(run, directory)
     found = scorable_run(folder)
-    place = found.run.config.env.skill_init
+    place = found.config.env.skill_init
     if not place:
         what, to = ("no skills", "skills/") if found.skill("best").is_folder else ("an empty skill", "SKILL.md")
         raise OutputRefused(
             f"{folder.name} began with {what}, so there is no file to replace",
             hint=f"`skillopt-es export {folder.name} {to}` writes the best skill to a new one",
         )
-    named = Path(found.run.config.folder, place)
+    named = Path(found.config.folder, place)
     # What the run read, not what is there now: a file that became a folder, or a link, is not the run's any more.
     if tuple(found.skill("initial").contents) == (named.name,):
         path = real_path(named.parent) / named.name
         home, name = path.parent, path.name
     else:
-        path = found.run.config.path(place)
+        path = found.config.path(place)
         home, name = path, path.name
         if not path.is_dir():
             raise OutputRefused(
@@ -69,7 +69,7 @@ def adopt_command(run: str | None, undo: bool, force: bool, directory: Path, as_
     best = found.skill("best")
     after = {path: digest_of(each.content) for path, each in best.contents.items()}
     adoption = Adoption(run=folder.name, skill=best.hash, before={}, after=after)
-    began = [found.skill("initial").contents, *_earlier(folder, found.run.started.learned)]
+    began = [found.skill("initial").contents, *_earlier(folder, found.state.started.learned)]
     first = next((each for each in began if is_as(home, each)), began[0])
     done, went = adopt(home, name, adoption, best.contents, first=first, force=force), gone(best.contents, first=first)
     if as_json:

@@ -174,10 +174,15 @@ def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | 
     from skillopt_es.sessions.seal import seal_of_run
 
     of = scorable_run(find_run(name, Path("runs")))
-    config = with_overrides(of.run.config, (*OWN_BUDGET, *overrides), os.environ)
+    config = with_overrides(of.config, (*OWN_BUDGET, *overrides), os.environ)
     tell_of(config)
     skill = (of.skill(which), ()) if skill_file is None else _skill_of(config, skill_file)
-    return config, skill, of.folder.resolve().name, seal_of_run(of.run, of.folder, config, opens=opens)
+    return (
+        config,
+        skill,
+        of.folder.resolve().name,
+        seal_of_run(of.state.started, of.config, of.folder, config, opens=opens),
+    )
 
 
 def _skill_of(config: RunConfig, file: Path) -> _Skill:

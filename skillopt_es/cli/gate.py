@@ -104,7 +104,7 @@ def _silent(split: Split, done: int, total: int) -> None:
 
 
 def _next(of: Subject, which: str) -> str:
-    count = len(of.run.selection_items)
+    count = len(of.validation_items)
     named = "" if which == "best" else f" --which {which}"
     return f"skillopt-es gate calibrate {of.folder}{named} --repeats 4   (tries {count} validation items 4 times)"
 
@@ -130,7 +130,7 @@ def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> N
     say()
     for column, line in _legend(found):
         print_hanging(f"{column:<18}{line}", hang=18)
-    first = algorithm_named(of.run.config.train.algorithm).words.before_the_gate
+    first = algorithm_named(of.config.train.algorithm).words.before_the_gate
     if first:
         print_hanging(f"{first}{_AFTER_A_SCREEN}", hang=2)
     say()

@@ -110,7 +110,7 @@ def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig
     """The config that a run has recorded, as forks and resumes have changed it, with these settings over it."""
     from skillopt_es.config import with_overrides
     from skillopt_es.engine.algorithms import check_allowed
-    from skillopt_es.engine.run_data import recorded_run
+    from skillopt_es.engine.run_config import config_of_run
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
     from skillopt_es.sessions.session import recorded_settings
@@ -119,7 +119,7 @@ def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig
     with Reading.of(folder) as reading:
         started = reading.started
         check_allowed("resume", started, folder.name)
-        recorded = recorded_run(started, folder, recorded_settings(reading)).config
+        recorded = config_of_run(started, folder, recorded_settings(reading))
     return with_overrides(recorded, texts, os.environ)
 
 

@@ -12,9 +12,20 @@ from attrs import field, frozen
 
 from skillopt_es.config.places import is_packaged, place_in_words
 from skillopt_es.events.plain import real_path
-from skillopt_es.events.values import ConfigFile, GateMetric, GateNoise, GateRule, Json, Role, Trust
+from skillopt_es.events.values import (
+    ConfigFile,
+    GateMetric,
+    GateNoise,
+    GateRule,
+    Json,
+    Measured,
+    Role,
+    Score,
+    SkillTree,
+    Trust,
+)
 from skillopt_es.ports import RoleSettings
-from skillopt_es.skill.density import LEADING_WORDS
+from skillopt_es.skill.density import LEADING_WORDS, semantic_density
 from skillopt_es.skill.schedule import Scheduler
 
 Tree = dict[str, Json]
@@ -398,6 +409,35 @@ class RunConfig:
     def follows(self, rule: SkillOptRule) -> bool:
         """Whether this decision is taken as SkillOpt takes it."""
         return rule in self.skillopt.follow
+
+    @property
+    def workers(self) -> Mapping[Role, int]:
+        """How many calls of each role may be in flight."""
+        return {"target": self.env.workers, "optimizer": self.gradient.analyst_workers, "judge": self.env.workers}
+
+    def passes(self, outcome: Measured) -> bool:
+        """Whether a task counts as solved: the whole of it, or any part where partial ones pass."""
+        # Any part of the task, but not what rounding leaves of nothing.
+        return outcome.hard >= 1e-9 if self.follows("partial_passes") else outcome.passed
+
+    def gate_value(self, score: Score, skill: SkillTree) -> float:
+        """The number that the gate compares: the chosen score, and the text's own bonus where that is on."""
+        return self.worth(score.hard, score.soft) + self.bonus(skill)
+
+    def worth(self, hard: float, soft: float) -> float:
+        """What a hard and a soft score count together."""
+        if self.evaluation.gate_metric == "hard":
+            return hard
+        if self.evaluation.gate_metric == "soft":
+            return soft
+        weight = self.evaluation.gate_mixed_weight
+        return (1 - weight) * hard + weight * soft
+
+    def bonus(self, skill: SkillTree) -> float:
+        """What a text itself adds to its value."""
+        if not self.evaluation.use_semantic_density:
+            return 0.0
+        return self.evaluation.semantic_density_weight * semantic_density(skill.text, self.evaluation.words)
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""

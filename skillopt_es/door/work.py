@@ -25,9 +25,9 @@ from skillopt_es.config import RunConfig, with_overrides
 from skillopt_es.door.given import Config, Given, Handed, config_from, settings_texts, stem_of
 from skillopt_es.door.progress import Progress, Shown, shown
 from skillopt_es.door.run import Run, open_run
+from skillopt_es.engine.estimates import Planned
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.observers import Observer
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
@@ -302,10 +302,10 @@ def _asked(
 def _of_run(skill: SkillTree | Run | PathOrText | None, folder: Path, given: Given, *, opens: bool) -> _Asked:
     """A skill on the tasks of a run, with the target that the run has recorded."""
     of = scorable_run(folder)
-    own = with_overrides(of.run.config, OWN_BUDGET, os.environ, asks=ASKED_ROLES)
+    own = with_overrides(of.config, OWN_BUDGET, os.environ, asks=ASKED_ROLES)
     config = config_from(own, given, ASKED_ROLES)
     tree, notes = (of.skill("best"), ()) if skill is None else _tree(skill, config)
-    seal = seal_of_run(of.run, of.folder, config, opens=opens)
+    seal = seal_of_run(of.state.started, of.config, of.folder, config, opens=opens)
     return _Asked(config=config, skill=tree, notes=notes, stem=real_path(folder).name, seal=seal)
 
 
@@ -339,7 +339,7 @@ async def aestimate(config: Config = None, *, runs: PathOrText = "runs", **hande
         loaded = config_from(config, given)
         async with open_data(loaded, given.world()) as data:
             started = run_started(loaded, data.splits, directory / "estimate")
-    run = RunData(config=loaded, started=started)
+    run = Planned(config=loaded, started=started)
     found = estimate_of(run, past_runs(directory, run))
     notes = (*size_notes(loaded, len(started.splits.train)), *few_notes(data.splits))
     return evolve(found, notes=(*notes, *found.notes))

@@ -13,10 +13,10 @@ from contextlib import aclosing
 
 from attrs import evolve, frozen
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.attempts import Attempt, RolloutPorts, jobs_at_once
 from skillopt_es.engine.calls import Answer, LiveCalls
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import AddUp, Decide, Unit, Work
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
@@ -38,9 +38,9 @@ class Ahead:
     """Begins with the gate of a step, and ends with its verdict; `gave_up` gets the error that ended it early."""
 
     def __init__(
-        self, run: RunData, ports: RolloutPorts, calls: LiveCalls, gave_up: Callable[[Exception], None]
+        self, config: RunConfig, ports: RolloutPorts, calls: LiveCalls, gave_up: Callable[[Exception], None]
     ) -> None:
-        self._run = run
+        self._config = config
         self._ports = evolve(ports, calls=_Ahead(calls))
         self._calls = calls
         self._gave_up = gave_up
@@ -65,8 +65,8 @@ class Ahead:
         await asyncio.gather(*self._open)
 
     async def _try(self, units: Sequence[Unit]) -> None:
-        jobs = [Attempt(unit, self._run, self._ports) for unit in units]
-        workers = jobs_at_once(self._run.config.env.workers)
+        jobs = [Attempt(unit, self._config, self._ports) for unit in units]
+        workers = jobs_at_once(self._config.env.workers)
         try:
             async with aclosing(self._ports.executor.stream(jobs, workers=workers)) as stream:
                 async for _ in stream:

@@ -17,12 +17,12 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 
 from attrs import field, frozen
 
-from skillopt_es.config import TrainConfig
+from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.engine.differences import CheckReport
-from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
+from skillopt_es.engine.estimates import Part, Planned, kind_of_call, steps_plan
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.work import Contest, Unit, Work
+from skillopt_es.engine.run_config import validation_items
+from skillopt_es.engine.work import Contest, Told, Unit, Work
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
@@ -83,9 +83,9 @@ class Asking(Generic[V]):
 
 Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
-Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
+Decision = Callable[[RunState[S], RunConfig, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
-Question = Callable[[Any, RunState[S], RunData, RecordedTexts], Asking[Any]]
+Question = Callable[[Any, RunState[S], RunConfig, RecordedTexts], Asking[Any]]
 """What is asked of the optimizer for one job. Pure."""
 
 
@@ -138,8 +138,8 @@ class Judging:
 
     number: int
     contest: Contest
-    refused: Callable[[RunData], bool]
-    decide: Callable[[RunData], Event]
+    refused: Callable[[RunConfig], bool]
+    decide: Callable[[RunConfig], Event]
 
 
 @frozen(kw_only=True)
@@ -164,22 +164,6 @@ class Words(Generic[S]):
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 
 
-@frozen(kw_only=True)
-class AtGate:
-    """
-    What an algorithm knows beside the verdicts of its run.
-
-    Of so many training results that were tried `again` under one text, so many `varied`; and how many results a verdict
-    may still take, where that is limited. A candidate that is as good as the best text takes its place (`ties_lead`)
-    only where it has won elsewhere before.
-    """
-
-    again: int = 0
-    varied: int = 0
-    spare: int | None = None
-    ties_lead: bool = False
-
-
 Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
 """What can be done with runs, but not with every algorithm's; `steps` is to ask about a step of one."""
 
@@ -200,6 +184,25 @@ class Objection:
     items: tuple[str, ...] = ()
 
 
+@frozen(kw_only=True)
+class GatePolicy(Generic[S]):
+    """
+    How the open step's candidate meets the gate.
+
+    `place` is where that is recorded, `items` the validation items that the verdict takes, `config` the run's with the
+    rule that the candidate has to meet. `told` is what the algorithm knows besides, `objection` why a candidate that
+    its rule would take is refused all the same.
+    """
+
+    place: Callable[[RunState[S]], Place] = _place
+    items: Callable[[RunState[S], RunConfig], tuple[str, ...]] = field(
+        default=lambda state, config: validation_items(state.started, config)
+    )
+    config: Callable[[RunState[S], RunConfig], RunConfig] = field(default=lambda state, config: config)
+    told: Callable[[RunState[S], RunConfig], Told] = field(default=lambda state, config: Told())
+    objection: Callable[[RunState[S], RunConfig], Objection | None] = field(default=lambda state, config: None)
+
+
 OwnCheck = Callable[[Iterator[Recorded], Path], CheckReport]
 """A walk over a log's events, in the folder where it lies, that finds what does not follow."""
 
@@ -210,22 +213,19 @@ class Algorithm(Generic[S]):
     One way to train, as a value.
 
     `evolve` has a function for each event that changes the algorithm's part of the state; the core is changed after it.
-    `decisions` are named by the work of `next_work`, `questions` are found by the type of a job. `answers` are
-    the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
-    says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
-    `doubts` why its candidate rests on nothing that anybody vouches for, `judging` what an event has decided that
-    is no step's verdict, `elsewhere` what any other event would have been in another history (whose current text is the
-    same or not), `ahead` what would be tried next if the work at hand came to nothing, and `milestones` are the
-    events after which the log's head is noted outside of it.
+    `decisions` are named by the work of `next_work`, `questions` are found by the type of a job. `answers` are the
+    events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way` says
+    what cannot be decided by other settings than it was begun with, `gate` how a candidate is judged, `doubts` why its
+    candidate rests on nothing that anybody vouches for, `judging` what an event has decided that is no step's verdict,
+    `elsewhere` what any other event would have been in another history (whose current text is the same or not), `ahead`
+    what would be tried next if the work at hand came to nothing, and `milestones` are the events after which the log's
+    head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
     `heeds` are the orders that it follows; the loop follows the usual three for it. One that keeps items of its own
     takes those out that an EvidenceRetracted names.
-    `objection` is why a candidate that its rule would take is refused all the same.
-    `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
-    `at_gate` is what it knows of the target besides, and what it leaves for a verdict.
     `contradicts` is why a fork cannot go on with another run's settings, the second, from what is known by the first.
     `hands_on` adds what a run that continues this one takes over beside its best skill.
     One that `trains_folder` begins with a folder of skills, not with one skill. One that goes `by_calls` plans its end
@@ -235,26 +235,25 @@ class Algorithm(Generic[S]):
     name: str
     initial: Callable[[RunStarted], S]
     evolve: Mapping[type[Event], Handler[S]]
-    next_work: Callable[[RunState[S], RunData], Work | None]
+    next_work: Callable[[RunState[S], RunConfig], Work | None]
     decisions: Mapping[str, Decision[S]]
     questions: Mapping[type, Question[S]] = field(factory=dict)
     answers: Mapping[type[Event], Answered] = field(factory=dict)
     stage: Callable[[RunState[S]], Hashable] = field(default=lambda state: state.steps_done)
     under_way: Callable[[RunState[S]], str] = field(default=_under_way)
-    place: Callable[[RunState[S]], Place] = field(default=_place)
-    doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
-    objection: Callable[[RunState[S], RunData], Objection | None] = field(default=lambda state, run: None)
-    gated_by: Callable[[RunState[S], RunData], RunData] = field(default=lambda state, run: run)
-    at_gate: Callable[[RunState[S], RunData], AtGate] = field(default=lambda state, run: AtGate())
-    contradicts: Callable[[RunState[S], RunData, RunData], str] = field(default=lambda state, old, new: "")
-    judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
+    gate: GatePolicy[S] = field(factory=GatePolicy)
+    doubts: Callable[[RunState[S], RunConfig], str] = field(default=lambda state, config: "")
+    contradicts: Callable[[RunState[S], RunConfig, RunConfig], str] = field(default=lambda state, old, new: "")
+    judging: Callable[[RunState[S], RunConfig, Event], Judging | None] = field(
+        default=lambda state, config, event: None
+    )
     elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Work, RunState[S]], tuple[Unit, ...]] = field(default=lambda work, state: ())
     hands_on: Callable[[RunState[S], Learned], Learned] = field(default=lambda state, learned: learned)
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
     steps: Callable[[TrainConfig, int], tuple[int, int]] = field(default=lambda train, items: (1, train.num_epochs))
-    plan: Callable[[RunData, int, int], tuple[Part, ...]] = steps_plan
+    plan: Callable[[Planned, int, int], tuple[Part, ...]] = steps_plan
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)

@@ -12,12 +12,11 @@ from difflib import SequenceMatcher
 
 from attrs import Factory, define, evolve, field, frozen
 
-from skillopt_es.config import limits_answers
+from skillopt_es.config import RunConfig, limits_answers
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.config.sections import Crashed
 from skillopt_es.engine.call_records import Exchange
 from skillopt_es.engine.calls import Answer, Calls
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import packed
 from skillopt_es.engine.work import Emission, Rollouts, Unit
 from skillopt_es.events.catalog import RolloutCompleted
@@ -57,10 +56,10 @@ class RolloutPorts:
     own_skills: bool = False
 
 
-async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
+async def run_rollouts(task: Rollouts, config: RunConfig, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
     """The units' results in plan order, as soon as the next ones are ready."""
-    jobs = [Attempt(unit, run, ports) for unit in task.units]
-    async with aclosing(ports.executor.stream(jobs, workers=jobs_at_once(run.config.env.workers))) as stream:
+    jobs = [Attempt(unit, config, ports) for unit in task.units]
+    async with aclosing(ports.executor.stream(jobs, workers=jobs_at_once(config.env.workers))) as stream:
         async for done in stream:
             texts = [text for _, stored in done for text in stored]
             yield Emission([event for event, _ in done], texts)
@@ -76,7 +75,7 @@ class Attempt:
     """One unit, ready to be tried: its event, and the texts that this names."""
 
     _unit: Unit
-    _run: RunData
+    _config: RunConfig
     _ports: RolloutPorts
 
     async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
@@ -94,7 +93,7 @@ class Attempt:
         try:
             episode = await self._ports.hands.attempt(item, shown, asking, seed=self._unit.seed, slot=ask.slot)
         except CallFailed as failure:
-            return self._event(item, _without_answer(failure, self._run.config.rollout.crashed), "", ask), ()
+            return self._event(item, _without_answer(failure, self._config.rollout.crashed), "", ask), ()
         except _StillCutError:
             cut = Failed("truncated", _CUT_TWICE)
             return self._event(item, _ended(cut, cut.kind), "", ask), ()
@@ -107,10 +106,10 @@ class Attempt:
         """The target for one try: it counts from its first question, and no skill is open yet."""
         skill = self._unit.skill
         shelf = Shelf(skill, own=self._ports.own_skills) if skill.is_folder else None
-        backend = self._run.config.target_model.backend
+        backend = self._config.target_model.backend
         own = is_own_agent(backend) or backend == HANDED_OVER
         fields = told_agents(self._ports.items[self._unit.item]) if own else {}
-        return _Target(self._unit, self._run, self._ports.calls, shelf, known, fields, elsewhere)
+        return _Target(self._unit, self._config, self._ports.calls, shelf, known, fields, elsewhere)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, target: _Target) -> RolloutCompleted:
         unit, shelf = self._unit, target.shelf
@@ -136,7 +135,7 @@ class Attempt:
 
     def _is_doubtful(self, target: _Target) -> bool:
         """Whether texts that others may have written were before the target, whatever the environment says."""
-        config = self._run.config
+        config = self._config
         if config.env.trust == "untrusted" or self._unit.item in self._ports.untrusted:
             return True
         # An agent of the user's own need not report what it did.
@@ -216,7 +215,7 @@ class _Target:
     """
 
     unit: Unit
-    run: RunData
+    config: RunConfig
     calls: Calls
     shelf: Shelf | None
     known: dict[str, tuple[ChatRequest, Answer]]
@@ -257,7 +256,7 @@ class _Target:
     async def _turn_with(
         self, messages: Sequence[Message], max_tokens: int | None, tools: Sequence[Tool], tool_choice: str
     ) -> ChatReply:
-        config = self.run.config
+        config = self.config
         role = config.target_model
         self.turn += 1
         request = ChatRequest(
@@ -289,14 +288,14 @@ class _Target:
 
     def _is_limited(self, request: ChatRequest, answer: Answer) -> bool:
         """Whether an answer was cut at the user's limit: it is the target's own, as it would be where it is used."""
-        config, used = self.run.config, answer.usage.output
+        config, used = self.config, answer.usage.output
         own = limits_answers(config) and request.max_tokens == config.env.max_completion_tokens
         return own and (used is None or used >= request.max_tokens)
 
     async def judge(self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, Json]) -> ChatReply:
         """What the judge says of the answer; its calls belong to this unit."""
         self.judged += 1
-        role = self.run.config.judge_model
+        role = self.config.judge_model
         request = ChatRequest(
             slot=self.slot.judged(self.judged),
             stage="judge",

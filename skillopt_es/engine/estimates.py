@@ -9,11 +9,31 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.run_config import tested_items, validation_items
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.places import BASELINE, FINAL_FRESH, FINAL_TEST, Place
 from skillopt_es.events.values import DRAWS_ONCE, Role
 
 _TURNS = ("max_turns", "max_steps", "max_tool_turns")
+
+
+@frozen(kw_only=True)
+class Planned:
+    """A run that is yet to be made, or was: how it begins, and the config that it goes by."""
+
+    started: RunStarted
+    config: RunConfig
+
+    @property
+    def validation_items(self) -> tuple[str, ...]:
+        """The validation items that a skill's score is of."""
+        return validation_items(self.started, self.config)
+
+    @property
+    def tested_items(self) -> tuple[str, ...]:
+        """The test items, none when tests are off."""
+        return tested_items(self.started, self.config)
 
 
 @frozen(kw_only=True)
@@ -35,7 +55,7 @@ class Part:
         return self.low == self.high
 
 
-def with_judge(parts: tuple[Part, ...], run: RunData) -> tuple[Part, ...]:
+def with_judge(parts: tuple[Part, ...], run: Planned) -> tuple[Part, ...]:
     """The same plan with the questions to a judge about every answer, where the config names one."""
     if not run.config.judge_model.model:
         return parts
@@ -48,15 +68,15 @@ def with_judge(parts: tuple[Part, ...], run: RunData) -> tuple[Part, ...]:
     return (*parts, judged)
 
 
-def most_turns(run: RunData) -> int:
+def most_turns(run: Planned) -> int:
     """How many calls an item may take, as far as the environment's options say."""
     options = run.config.env.options
     return max((value for name in _TURNS if type(value := options.get(name)) is int), default=1)
 
 
-def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
+def steps_plan(run: Planned, steps: int, epochs: int) -> tuple[Part, ...]:
     """The initial skill, a candidate a step with all the draws that its verdict may want, and the tests."""
-    evaluation, validation, tests = run.config.evaluation, len(run.selection_items), len(run.test_items)
+    evaluation, validation, tests = run.config.evaluation, len(run.validation_items), len(run.tested_items)
     # All draws of the candidate, and all of the current skill's but the first, which is there already.
     draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_repeats - 1
     counts = {
@@ -75,7 +95,7 @@ def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     )
 
 
-def most_for_certificate(run: RunData) -> int:
+def most_for_certificate(run: Planned) -> int:
     """How many results a certificate takes at most: each training item once, and one batch more of the best skill."""
     items = len(run.started.splits.train)
     return (items + min(items, run.config.train.batch_size)) * run.config.evaluation.certificate

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import draw_seed
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_config import tested_items
 from skillopt_es.engine.work import AddUp, Evaluation, Rollouts, Unit, Work
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
 from skillopt_es.events.values import RETESTS, UNREADABLE, Failed, Measured, Outcome, Score, SkillTree, Split
-from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
+from skillopt_es.projections.state import AnyState, Partial, is_silent
 
 
-def selection(run: RunData, place: Place, skill: SkillTree, *, repeat: int = 1) -> Evaluation:
-    """The evaluation of a skill on the selection items; a further draw has a place and a seed of its own."""
+def selection(
+    config: RunConfig, place: Place, skill: SkillTree, items: tuple[str, ...], *, repeat: int = 1
+) -> Evaluation:
+    """The evaluation of a skill on validation items; a further draw has a place and a seed of its own."""
     return Evaluation(
         place=place.drawn(repeat),
         purpose="selection",
         split="val",
-        items=run.selection_items,
+        items=items,
         skill=skill,
-        seed=draw_seed(run.config.train.seed, repeat),
+        seed=draw_seed(config.train.seed, repeat),
         repeat=repeat,
     )
 
@@ -82,12 +85,14 @@ def begun_draw(state: AnyState, evaluation: Evaluation) -> Partial | None:
     return state.partial.get((evaluation.skill.hash, evaluation.repeat))
 
 
-def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
+def unmeasured(
+    state: AnyState, config: RunConfig, skills: Sequence[tuple[Place, SkillTree]], items: tuple[str, ...]
+) -> list[Evaluation]:
     """Selection evaluations for those of the skills (by place) that have never been measured."""
-    return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
+    return [selection(config, place, skill, items) for place, skill in skills if skill.hash not in state.measured]
 
 
-def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
+def fresh_evaluation(state: AnyState, config: RunConfig, items: tuple[str, ...]) -> list[Evaluation]:
     """
     The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score.
 
@@ -96,29 +101,32 @@ def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
     current = state.current
     assert current is not None
     known = state.measured.get(current.skill.hash)
-    if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
+    if not config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
         return []
-    if run.config.evaluation.gate_rule in RETESTS and not state.flipped:
+    if config.evaluation.gate_rule in RETESTS and not state.flipped:
         return []
-    at = _origin_place(current, run).reported
+    at = _origin_place(state).reported
     # One that was made of fewer items tells nothing of all of them.
-    return [selection(run, Place(known.place).reported if at in state.scored else at, current.skill, repeat=0)]
+    place = Place(known.place).reported if at in state.scored else at
+    return [selection(config, place, current.skill, items, repeat=0)]
 
 
-def _origin_place(current: Standing, run: RunData) -> Place:
+def _origin_place(state: AnyState) -> Place:
     """The place at which a text became the current one."""
+    current = state.current
     if current.origin.kind == "initial_skill":
         return BASELINE
     if current.origin.kind in ("slow_update", "slow_update_placeholder"):
         return Place.of_epoch(current.origin.epoch).slow
-    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
+    return Place.of_step((current.step - 1) // state.started.steps_per_epoch + 1, current.step)
 
 
-def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
+def test_evaluations(state: AnyState, config: RunConfig) -> list[Evaluation]:
     """The initial, best and final skill on the test items, each text once."""
-    if not run.test_items:
+    items = tested_items(state.started, config)
+    if not items:
         return []
-    named = (("initial", run.started.skill), ("best", state.best.skill), ("final", state.current.skill))
+    named = (("initial", state.started.skill), ("best", state.best.skill), ("final", state.current.skill))
     texts: dict[str, tuple[str, SkillTree]] = {}
     for name, skill in named:
         # One text has one test score: it is tried under the first of its names.
@@ -128,15 +136,15 @@ def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
             place=FINAL_TEST / name,
             purpose="test",
             split="test",
-            items=run.test_items,
+            items=items,
             skill=skill,
-            seed=run.config.train.seed,
+            seed=config.train.seed,
         )
         for name, skill in texts.values()
     ]
 
 
-def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
+def score(evaluation: Evaluation, state: AnyState, config: RunConfig) -> Event:
     """The sum of an evaluation, or a pause when too much of it was not measured."""
     rows, begun = rows_of(state, evaluation), begun_draw(state, evaluation)
     not_run = tuple(item for item in evaluation.items if item not in rows) if evaluation.stopped else ()
@@ -144,17 +152,17 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
     found: dict[str, Outcome] = {**carried, **{item: row.outcome for item, row in rows.items()}}
     outcomes = [found[item] for item in evaluation.items if not not_run or item in rows]
     total = mean_score(outcomes) if not not_run else most_score(outcomes, len(not_run))
-    rollout = run.config.rollout
+    rollout = config.rollout
     measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
     # A mean over nothing would be 0, and a 0 decides; where an evaluation was stopped its bound stands without any.
     nothing = measured == 0 and not not_run
     split, items = evaluation.split, len(evaluation.items)
     if evaluation.by_item:
-        too_many = (nothing or _are_too_many(outcomes, run, split, items)) and not _are_few(outcomes, _OF_THE_ITEM)
+        too_many = (nothing or _are_too_many(outcomes, config, split, items)) and not _are_few(outcomes, _OF_THE_ITEM)
     else:
-        too_many = nothing or too_many_unmeasured(outcomes, run, split, items)
+        too_many = nothing or too_many_unmeasured(outcomes, config, split, items)
     if too_many:
-        return _unmeasured_pause(evaluation, rows, total, run)
+        return _unmeasured_pause(evaluation, rows, total, config)
     silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
     # One silent item is no sign of an outage.
     if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
@@ -170,7 +178,7 @@ def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
         split=evaluation.split,
         skill=evaluation.skill.hash,
         score=total,
-        value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
+        value=config.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
         by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
         repeat=evaluation.repeat,
         seed=evaluation.seed,
@@ -187,18 +195,18 @@ _FEW = 3  # more are rather a sign of something that is broken
 _OF_THE_ITEM = frozenset({"crash", "data", "grader", "invalid_reply", "truncated", "worker", UNREADABLE})
 
 
-def too_many_unmeasured(outcomes: Sequence[Outcome], run: RunData, split: Split, items: int) -> bool:
+def too_many_unmeasured(outcomes: Sequence[Outcome], config: RunConfig, split: Split, items: int) -> bool:
     """
     Whether too little of so many items was measured for a mean.
 
     A few items on which every try of the agent crashed are left out: the next resume would meet them as well.
     """
     few = _are_few(outcomes, frozenset({"crash"})) and 2 * len(_missing_of(outcomes)) < len(outcomes)
-    return _are_too_many(outcomes, run, split, items) and not few
+    return _are_too_many(outcomes, config, split, items) and not few
 
 
-def _are_too_many(outcomes: Sequence[Outcome], run: RunData, split: Split, items: int) -> bool:
-    _, most = _largest_share(run, split)
+def _are_too_many(outcomes: Sequence[Outcome], config: RunConfig, split: Split, items: int) -> bool:
+    _, most = _largest_share(config, split)
     return len(_missing_of(outcomes)) > most * items
 
 
@@ -212,18 +220,18 @@ def _missing_of(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [outcome for outcome in outcomes if not isinstance(outcome, Measured)]
 
 
-def _largest_share(run: RunData, split: Split) -> tuple[str, float]:
+def _largest_share(config: RunConfig, split: Split) -> tuple[str, float]:
     """The largest share of a split's items that may be without a grade, after the key that sets it."""
-    rollout = run.config.rollout
+    rollout = config.rollout
     if split == "train":
         return "rollout.max_failed_share_train", rollout.max_failed_share_train
     return "rollout.max_failed_share", rollout.max_failed_share
 
 
-def unmeasured_hint(outcomes: Iterable[Outcome], run: RunData, split: Split = "val") -> str:
+def unmeasured_hint(outcomes: Iterable[Outcome], config: RunConfig, split: Split = "val") -> str:
     """What to do where too many results could not be measured, and which settings decide how many are too many."""
     kinds = {outcome.kind for outcome in outcomes if isinstance(outcome, Failed)}
-    key, now = _largest_share(run, split)
+    key, now = _largest_share(config, split)
     said = []
     if UNREADABLE in kinds:
         said.append("look at what the judge replied; each resume asks it again about these items")
@@ -234,7 +242,7 @@ def unmeasured_hint(outcomes: Iterable[Outcome], run: RunData, split: Split = "v
 
 
 def _unmeasured_pause(
-    evaluation: Evaluation, rows: Mapping[str, RolloutCompleted], total: Score, run: RunData
+    evaluation: Evaluation, rows: Mapping[str, RolloutCompleted], total: Score, config: RunConfig
 ) -> RunPaused:
     kinds: dict[str, int] = {}
     example = ""
@@ -249,7 +257,7 @@ def _unmeasured_pause(
         reason="unmeasured",
         message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
         f"({what}); first, {example}",
-        hint=unmeasured_hint((row.outcome for row in rows.values()), run, evaluation.split),
+        hint=unmeasured_hint((row.outcome for row in rows.values()), config, evaluation.split),
     )
 
 

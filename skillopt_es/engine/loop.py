@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from attrs import evolve as replace
 from attrs import frozen
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.algorithms import Algorithm, Consulted, algorithm_of, evolve
 from skillopt_es.engine.attempts import RolloutPorts, jobs_at_once, run_rollouts
@@ -25,7 +26,6 @@ from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.evaluations import score
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.observers import Observer
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.steering import Orders, events_of, is_due
 from skillopt_es.engine.work import AddUp, Decide, Derived, Emission, Questions, Rollouts, Work
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
@@ -79,7 +79,7 @@ class Trainer:
         log: Log,
         head: int,
         state: AnyState,
-        run: RunData,
+        config: RunConfig,
         ports: LivePorts,
         control: Control,
         ahead: Ahead | None,
@@ -90,8 +90,8 @@ class Trainer:
         self._log = log
         self._head = head
         self.state = state
-        self._run = run
-        self._algorithm = algorithm_of(run.started)
+        self._config = config
+        self._algorithm = algorithm_of(state.started)
         self._ports = ports
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -129,7 +129,7 @@ class Trainer:
     async def _next(self) -> Work | None:
         """What the algorithm wants next, once what people have ordered is followed; nothing where that was a pause."""
         await self._steered()
-        return self._algorithm.next_work(self.state, self._run) if self.state.status == "running" else None
+        return self._algorithm.next_work(self.state, self._config) if self.state.status == "running" else None
 
     async def _steered(self) -> None:
         """Follows what was ordered, each order once; one that is not due yet waits on."""
@@ -140,7 +140,7 @@ class Trainer:
                 if not is_due(asked, self.state):
                     continue
                 try:
-                    events = events_of(asked, self.state, self._run)
+                    events = events_of(asked, self.state, self._config)
                     if asked.settings:
                         self._control.limited(asked.settings)
                 except ConfigError as refused:
@@ -148,7 +148,6 @@ class Trainer:
                     continue
                 await self.append(events)
                 await self.settled()
-                self._run = replace(self._run, started=self.state.started)  # its splits may have lost an item
             self._orders.followed(asked.name)
 
     async def _perform(self, work: Work) -> None:
@@ -157,7 +156,7 @@ class Trainer:
             self._ahead.planned(work, self.state)
         if isinstance(work, Questions) or (isinstance(work, Decide) and work.reads_back):
             await self.settled()  # they read back what the log has of the trajectories
-        async with aclosing(perform(self._algorithm, work, self.state, self._run, self._ports)) as emissions:
+        async with aclosing(perform(self._algorithm, work, self.state, self._config, self._ports)) as emissions:
             async for emission in emissions:
                 await self.append(emission.events, emission.texts)
 
@@ -248,42 +247,44 @@ class LivePorts(Ports):
 
 
 async def perform(
-    algorithm: Algorithm[Any], work: Work, state: AnyState, run: RunData, ports: LivePorts
+    algorithm: Algorithm[Any], work: Work, state: AnyState, config: RunConfig, ports: LivePorts
 ) -> AsyncGenerator[Emission, None]:
     """The events of a unit of work; what it needs was all in the state when it began."""
     if isinstance(work, Rollouts):
-        found = run_rollouts(work, run, ports.rollouts)
+        found = run_rollouts(work, config, ports.rollouts)
     else:
-        found = derive(algorithm, work, state, run, ports)
+        found = derive(algorithm, work, state, config, ports)
     async with aclosing(found) as emissions:
         async for emission in emissions:
             yield emission
 
 
 async def derive(
-    algorithm: Algorithm[Any], work: Derived, state: AnyState, run: RunData, ports: Ports
+    algorithm: Algorithm[Any], work: Derived, state: AnyState, config: RunConfig, ports: Ports
 ) -> AsyncGenerator[Emission, None]:
     """What follows from the state, the log's texts and the optimizer's answers."""
     match work:
         case Questions(jobs):
-            asked = [_question(algorithm, job, state, run, ports) for job in jobs]
-            workers = jobs_at_once(run.config.gradient.analyst_workers)
+            asked = [_question(algorithm, job, state, config, ports) for job in jobs]
+            workers = jobs_at_once(config.gradient.analyst_workers)
             async with aclosing(ports.executor.stream(asked, workers=workers)) as stream:
                 async for events in stream:
                     yield Emission(events)
         case AddUp(evaluation):
-            yield Emission([score(evaluation, state, run)])
+            yield Emission([score(evaluation, state, config)])
         case Decide(name):
-            yield Emission([algorithm.decisions[name](state, run, ports.evidence)])
+            yield Emission([algorithm.decisions[name](state, config, ports.evidence)])
 
 
-def _question(algorithm: Algorithm[Any], job: object, state: AnyState, run: RunData, ports: Ports) -> AsyncCall[Event]:
+def _question(
+    algorithm: Algorithm[Any], job: object, state: AnyState, config: RunConfig, ports: Ports
+) -> AsyncCall[Event]:
     """One question to the optimizer, ready to be asked."""
 
     async def ask() -> Event:
         # Built only now: its texts are large, and of many questions only as many as there are workers are open.
-        asking = algorithm.questions[type(job)](job, state, run, ports.evidence)
-        again = run.config.optimizer.ask_again
+        asking = algorithm.questions[type(job)](job, state, config, ports.evidence)
+        again = config.optimizer.ask_again
         found = await consult(ports.calls, asking.request, asking.read, again=again, silence_fails=asking.silence_fails)
         return asking.stated(found)
 

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from attrs import field, frozen
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import algorithm_at
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, EvidenceRetracted, RunPaused, RunSteered
 from skillopt_es.events.values import Json, Order, Setting
@@ -163,28 +163,28 @@ def _check_item(item: str, state: AnyState) -> None:
         raise OrderRefused(f"a skill was measured on {item} alone, and would have no score without it", hint=_BY_FORK)
 
 
-def events_of(asked: Asked, state: AnyState, run: RunData) -> tuple[Event, ...]:
+def events_of(asked: Asked, state: AnyState, config: RunConfig) -> tuple[Event, ...]:
     """The events that an order becomes: itself, and what it brings about at once; raises OrderRefused."""
     steered = event_of(asked, state)
     match asked.order:
         case "pause":
             return (steered, RunPaused(reason="asked", message=f"{asked.by} asked for it: {asked.why}"))
         case "retract":
-            values = values_without((asked.text,), state, run)
+            values = values_without((asked.text,), state, config)
             return (steered, EvidenceRetracted(items=(asked.text,), reason=asked.why, by=asked.by, values=values))
         case _:
             return (steered,)
 
 
-def values_without(items: Collection[str], state: AnyState, run: RunData) -> dict[str, float] | None:
+def values_without(items: Collection[str], state: AnyState, config: RunConfig) -> dict[str, float] | None:
     """What each skill counts (by its hash) that was measured with these items, by its other results; None for none."""
     found = {}
     for skill, known in state.measured.items():
         left = known.without(items, known.value)
         if known.value is not None and left != known:
-            before, after = (run.worth(each.stated.hard, each.stated.soft) for each in (known, left))
+            before, after = (config.worth(each.stated.hard, each.stated.soft) for each in (known, left))
             # What the text itself adds, which only its value says here, stays.
-            bonus = known.value - before if run.config.evaluation.use_semantic_density else 0.0
+            bonus = known.value - before if config.evaluation.use_semantic_density else 0.0
             found[skill] = after + bonus
     return found or None
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.call_records import Exchange, shown_step
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.values import Failed, Measured
@@ -92,9 +92,9 @@ _SKILL = "(the skill document)"
 _TITLES = {"system": "system", "user": "task", "reply": "agent", "tool": "tool", "feedback": "evaluation"}
 
 
-def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, skill: str, run: RunData) -> str:
+def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, skill: str, config: RunConfig) -> str:
     """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out."""
-    trace = run.config.target_model.agent_trace
+    trace = config.target_model.agent_trace
     records = unpacked(row, evidence, trace=trace).records if row.trajectory else ()
     lines = list(_lines(records, skill))
     head = [f"item: {row.item}"]
@@ -102,11 +102,11 @@ def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, sk
         head.append(f"type: {row.task_type}")
     match row.outcome:
         case Measured(hard, soft):
-            head.append(f"result: {'PASS' if run.passes(row.outcome) else 'FAIL'} (hard {hard:g}, soft {soft:.2f})")
+            head.append(f"result: {'PASS' if config.passes(row.outcome) else 'FAIL'} (hard {hard:g}, soft {soft:.2f})")
         case Failed(kind, message):
             head.append(f"result: not measured ({kind}: {message})")
     if row.truncated:
-        limit = run.config.env.max_completion_tokens
+        limit = config.env.max_completion_tokens
         head.append(f"truncated: the reply was cut off at its limit of {limit} tokens, and graded as it stands")
     if row.near is not None:
         head.append(f"nearness: {row.near:.2f} (a hint, no grade; 1 would be right)")
@@ -131,7 +131,7 @@ def _lines(records: Sequence[tuple[str, str]], skill: str) -> Iterator[str]:
 
 def fenced(label: str, text: str) -> str:
     """Text from outside between fence lines that it cannot contain itself."""
-    longest = max((len(run) for run in re.findall("~+", text)), default=0)
+    longest = max((len(config) for config in re.findall("~+", text)), default=0)
     fence = "~" * max(4, longest + 1)
     return f"{fence} {label}\n{text}\n{fence}"
 

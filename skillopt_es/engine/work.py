@@ -97,13 +97,35 @@ class Emission:
 
 
 @frozen(kw_only=True)
+class Told:
+    """
+    What an algorithm knows beside the verdicts of its run.
+
+    Of so many training results that were tried `again` under one text, so many `varied`; and how many results a verdict
+    may still take, where that is limited. A candidate that is as good as the best text takes its place (`ties_lead`)
+    only where it has won elsewhere before.
+    """
+
+    again: int = 0
+    varied: int = 0
+    spare: int | None = None
+    ties_lead: bool = False
+
+
+@frozen(kw_only=True)
 class Contest:
-    """A candidate and who it has to beat, and the places of what is drawn of each for this comparison."""
+    """
+    A candidate and who it has to beat, on which validation items, and the places of what is drawn of each for this.
+
+    `told` is what the algorithm knows besides.
+    """
 
     candidate: SkillTree
     standing: Standing
+    items: tuple[str, ...]
     candidate_place: Place = field(converter=Place)
     current_place: Place = field(converter=Place)
+    told: Told = Told()
 
     @property
     def current(self) -> SkillTree:

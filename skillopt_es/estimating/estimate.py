@@ -15,8 +15,7 @@ from attrs import evolve, frozen
 from skillopt_es.config.backends import is_own_agent
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_of
-from skillopt_es.engine.estimates import Part, with_judge
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.estimates import Part, Planned, with_judge
 from skillopt_es.estimating.history import Calls, PastRun
 from skillopt_es.events.values import Role
 from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
@@ -85,7 +84,7 @@ class Estimate:
     notes: tuple[str, ...]
 
 
-def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
+def estimate_of(run: Planned, past: Sequence[PastRun]) -> Estimate:
     """The estimate of a run."""
     steps, epochs, algorithm = run.started.total_steps, run.config.train.num_epochs, algorithm_of(run.started)
     parts = with_judge(algorithm.plan(run, steps, epochs), run)
@@ -160,7 +159,7 @@ def _sum(ranges: Sequence[Range]) -> Range:
     return sum(ranges, NONE)
 
 
-def _line(part: Part, run: RunData, past: Sequence[PastRun], prices: Prices) -> Line:
+def _line(part: Part, run: Planned, past: Sequence[PastRun], prices: Prices) -> Line:
     calls, counted = _calls(part, past)
     tokens_in, tokens_out, cached, measured = _tokens(part, run, past)
     price = prices.by_role.get(part.role)
@@ -206,7 +205,7 @@ def _rates(kind: str, past: Sequence[PastRun]) -> list[float]:
     return found
 
 
-def _tokens(part: Part, run: RunData, past: Sequence[PastRun]) -> tuple[Range, Range, float | None, str]:
+def _tokens(part: Part, run: Planned, past: Sequence[PastRun]) -> tuple[Range, Range, float | None, str]:
     """Tokens in and out a call, the share of cached ones, and where the numbers are from."""
     for kinds in ((part.kind,), _ALIKE[part.role]):
         means = [mean for each in past if (mean := _mean([each.calls[kind] for kind in kinds if kind in each.calls]))]
@@ -297,7 +296,7 @@ def _counted(runs: int) -> str:
     return counted(runs, "earlier run")
 
 
-def _pauses(run: RunData, lines: Sequence[Line], within: int | None) -> list[str]:
+def _pauses(run: Planned, lines: Sequence[Line], within: int | None) -> list[str]:
     """The limits of the budget that the run is expected to reach."""
     budget = run.config.budget
     costs = [line.cost.expected for line in lines if line.cost is not None]
@@ -316,7 +315,7 @@ def _pauses(run: RunData, lines: Sequence[Line], within: int | None) -> list[str
     ]
 
 
-def _notes(run: RunData, past: Sequence[PastRun]) -> tuple[str, ...]:
+def _notes(run: Planned, past: Sequence[PastRun]) -> tuple[str, ...]:
     train, notes = run.config.train, []
     if not past:
         notes.append("no earlier run of these models and this data: tokens and time are assumptions, not measurements")

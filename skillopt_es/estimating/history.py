@@ -14,8 +14,8 @@ from attrs import define, evolve, frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import algorithm_of
-from skillopt_es.engine.estimates import Part, with_judge
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.estimates import Part, Planned, with_judge
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     STEP_ENDS,
@@ -88,7 +88,7 @@ class _Progress:
                 self.steps += 1
 
 
-def past_runs(directory: Path, run: RunData) -> list[PastRun]:
+def past_runs(directory: Path, run: Planned) -> list[PastRun]:
     """
     The newest earlier runs that ask the same models about the same data, the newest first.
 
@@ -108,7 +108,7 @@ def past_runs(directory: Path, run: RunData) -> list[PastRun]:
     return alike or found[:_MOST_RUNS]
 
 
-def _past_run(folder: Path, planned: RunData) -> PastRun | None:
+def _past_run(folder: Path, planned: Planned) -> PastRun | None:
     """What a run has measured; None when it is another set-up, or cannot be read."""
     try:
         with whole_log(folder) as log:
@@ -119,7 +119,7 @@ def _past_run(folder: Path, planned: RunData) -> PastRun | None:
                 or first.event.algorithm != planned.started.algorithm
             ):
                 return None
-            run = recorded_run(first.event, folder)
+            run = Planned(started=first.event, config=config_of_run(first.event, folder))
             same_data = run.started.splits.digests == planned.started.splits.digests
             if not same_data or asked_of(run.config) != asked_of(planned.config):
                 return None
@@ -146,7 +146,7 @@ def _set_up(config: RunConfig) -> tuple[object, ...]:
     )
 
 
-def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun | None:
+def _measured(name: str, run: Planned, log: EventLog, *, alike: bool) -> PastRun | None:
     progress = _Progress()
     for recorded in log.read(types=_TYPES):
         progress.saw(recorded)

@@ -11,31 +11,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from typing import TypeVar
 
 from attrs import evolve
 
-from skillopt_es.engine.algorithms import Decision, algorithm_at
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.algorithms import Decision, GatePolicy
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import measure
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Decide, Evaluation, Work
 from skillopt_es.events.catalog import CertificateWagered, Event, RolloutCompleted
 from skillopt_es.events.places import FINAL_FRESH, Place
 from skillopt_es.events.values import Bets, Measured
 from skillopt_es.gate.bets import ENOUGH, Purse, most_wealth, next_stake, type_gains
 from skillopt_es.projections.item_results import families_of
-from skillopt_es.projections.state import AnyState, Standing
+from skillopt_es.projections.state import AnyState, RunState, Standing
+
+S = TypeVar("S")
 
 
-def beside(state: AnyState, run: RunData, root: Place, batches: Sequence[Evaluation]) -> list[Evaluation]:
+def beside(state: AnyState, config: RunConfig, root: Place, batches: Sequence[Evaluation]) -> list[Evaluation]:
     """The certified skill on the fresh items of these batches at a place; none where there is nothing to bet on."""
     certified = state.certified
-    assert certified is not None
-    if not run.config.evaluation.certificate or not batches:
+    if not config.evaluation.certificate or not batches:
         return []
     challenger = batches[0].skill.hash
-    if challenger == certified.skill.hash or not _worth_betting(state, run, root, challenger):
+    if challenger == certified.skill.hash or not _worth_betting(state, config, root, challenger):
         return []
     found: list[Evaluation] = []
     for index, batch in enumerate(batches):
@@ -47,9 +49,9 @@ def beside(state: AnyState, run: RunData, root: Place, batches: Sequence[Evaluat
     return found
 
 
-def _worth_betting(state: AnyState, run: RunData, root: Place, challenger: str) -> bool:
+def _worth_betting(state: AnyState, config: RunConfig, root: Place, challenger: str) -> bool:
     """Whether the challenger could still win, if it won every item that nothing has met."""
-    left = len(state.exposure.fresh(run.started.splits.train, root))
+    left = len(state.exposure.fresh(state.started.splits.train, root))
     purse, _ = _purses(state, challenger)
     return most_wealth(purse.stake, purse.gains, left) >= ENOUGH
 
@@ -60,10 +62,10 @@ def is_due(state: AnyState, root: Place) -> bool:
     return tried and all(wager.place != root for wager in state.wagers)
 
 
-def closing_work(state: AnyState, run: RunData, most: int | None = None) -> Work | None:
+def closing_work(state: AnyState, config: RunConfig, most: int | None = None) -> Work | None:
     """At the end of a run: the best skill against the certified one, on a batch of items that are left; or None."""
-    batch = _closing_batch(state, run, state.best, run.config.train.batch_size if most is None else most)
-    opposed = [] if batch is None else beside(state, run, FINAL_FRESH, [batch])
+    batch = _closing_batch(state, config, state.best, config.train.batch_size if most is None else most)
+    opposed = [] if batch is None else beside(state, config, FINAL_FRESH, [batch])
     if batch is not None and opposed:
         waiting = measure(state, [batch, *opposed])
         if waiting is not None:
@@ -71,13 +73,13 @@ def closing_work(state: AnyState, run: RunData, most: int | None = None) -> Work
     return Decide("close_certificate") if is_due(state, FINAL_FRESH) else None
 
 
-def _closing_batch(state: AnyState, run: RunData, best: Standing, size: int) -> Evaluation | None:
+def _closing_batch(state: AnyState, config: RunConfig, best: Standing, size: int) -> Evaluation | None:
     place = FINAL_FRESH.in_batch(0)
     if place in state.scored:
         items = tuple(state.rollouts[place])  # what it was begun with, whatever the calls that are left
     else:
-        fresh = state.exposure.fresh(run.started.splits.train, FINAL_FRESH)
-        items = tuple(shuffled(fresh, run.config.train.seed)[:size])
+        fresh = state.exposure.fresh(state.started.splits.train, FINAL_FRESH)
+        items = tuple(shuffled(fresh, config.train.seed)[:size])
     if not items:
         return None
     return Evaluation(
@@ -86,18 +88,18 @@ def _closing_batch(state: AnyState, run: RunData, best: Standing, size: int) -> 
         split="train",
         items=items,
         skill=best.skill,
-        seed=run.config.train.seed,
+        seed=config.train.seed,
     )
 
 
-def wagered(state: AnyState, run: RunData, root: Place) -> CertificateWagered:
+def wagered(state: AnyState, config: RunConfig, root: Place) -> CertificateWagered:
     """The bet on what was tried at a place, settled."""
     challenger = _tried_at(state, root)
     pairs = _pairs(state, root)
-    gains = {item: _worth(after, run) - _worth(before, run) for item, (before, after) in pairs.items()}
+    gains = {item: _worth(after, config) - _worth(before, config) for item, (before, after) in pairs.items()}
     by_item, by_type = _purses(state, challenger)
     items, types, won = by_item.and_then(gains), None, False
-    if run.config.evaluation.gate_noise == "types" and families_of(state.types):
+    if config.evaluation.gate_noise == "types" and families_of(state.types):
         kinds = {item: after.task_type for item, (_, after) in pairs.items() if after.task_type}
         types = by_type.and_then(type_gains(gains, kinds))
     won = items.wealth >= ENOUGH and (types is None or types.wealth >= ENOUGH)
@@ -136,9 +138,9 @@ def _pairs(state: AnyState, root: Place) -> dict[str, tuple[RolloutCompleted, Ro
     return found
 
 
-def _worth(row: RolloutCompleted, run: RunData) -> float:
+def _worth(row: RolloutCompleted, config: RunConfig) -> float:
     assert isinstance(row.outcome, Measured)
-    return run.worth(row.outcome.hard, row.outcome.soft)
+    return config.worth(row.outcome.hard, row.outcome.soft)
 
 
 def _purses(state: AnyState, challenger: str) -> tuple[Purse, Purse]:
@@ -156,13 +158,13 @@ def _purse(bets: Sequence[Bets]) -> Purse:
     return Purse(stake=bets[0].stake, gains=tuple(gain for each in bets for gain in each.gains.values()))
 
 
-def _wager(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
-    return wagered(state, run, algorithm_at(state).place(state))
+def certificate_decisions(policy: GatePolicy[S]) -> Mapping[str, Decision[S]]:
+    """The decisions that settle a bet: on the open step's batch, and at the end of the run."""
 
+    def wager(state: RunState[S], config: RunConfig, evidence: RecordedTexts) -> Event:
+        return wagered(state, config, policy.place(state))
 
-def _close(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
-    return wagered(state, run, FINAL_FRESH)
+    def close(state: RunState[S], config: RunConfig, evidence: RecordedTexts) -> Event:
+        return wagered(state, config, FINAL_FRESH)
 
-
-CERTIFICATE_DECISIONS: Mapping[str, Decision[object]] = {"wager": _wager, "close_certificate": _close}
-"""The decisions that a step with `beside` and the end of a run ask for."""
+    return {"wager": wager, "close_certificate": close}

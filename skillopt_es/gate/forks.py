@@ -9,7 +9,6 @@ from attrs import AttrsInstance, asdict
 from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig, limits_answers
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
 from skillopt_es.engine.algorithms import algorithm_at
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.verdicts import too_little
 from skillopt_es.projections.state import AnyState
@@ -53,7 +52,7 @@ def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
     return (
         _against_the_start(old, new, items)
         or (_against_what_was_measured(old, new) if state.measured else "")
-        or algorithm_at(state).contradicts(state, *(RunData(config=each, started=state.started) for each in (old, new)))
+        or algorithm_at(state).contradicts(state, old, new)
     )
 
 
@@ -113,9 +112,9 @@ def _without(section: AttrsInstance, names: Collection[str]) -> Mapping[str, obj
 
 
 def gate_values(
-    state: AnyState, texts: Mapping[str, SkillTree], old: EvaluationConfig, run: RunData
+    state: AnyState, texts: Mapping[str, SkillTree], old: EvaluationConfig, config: RunConfig
 ) -> dict[str, float]:
     """What each measured skill counts under a run's rule, by hash; empty when the rule is the old one."""
-    if all(getattr(old, name) == getattr(run.config.evaluation, name) for name in GATE_KEYS):
+    if all(getattr(old, name) == getattr(config.evaluation, name) for name in GATE_KEYS):
         return {}
-    return {skill: run.gate_value(found.stated, texts[skill]) for skill, found in state.measured.items()}
+    return {skill: config.gate_value(found.stated, texts[skill]) for skill, found in state.measured.items()}

@@ -11,18 +11,19 @@ Pure: tasks and decisions from the core of a state.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from attrs import evolve
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Decision, algorithm_at
+from skillopt_es.engine.algorithms import Decision, GatePolicy
 from skillopt_es.engine.evaluations import begun_draw, mean_score, measure, selection, test_evaluations, units_of
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import AddUp, Contest, Decide, Evaluation, Rollouts, Work
 from skillopt_es.errors import SettingRefused
 from skillopt_es.events.catalog import (
     BestPromoted,
+    CandidateBuilt,
     CandidateGated,
     Event,
     RolloutCompleted,
@@ -42,13 +43,16 @@ from skillopt_es.events.values import (
     SkillTree,
     exceeds,
 )
-from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_work
+from skillopt_es.gate.certifying import certificate_decisions, closing_work
 from skillopt_es.gate.comparing import ROUNDING, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.rules import RULES, Rule
+from skillopt_es.projections.core import waiting
 from skillopt_es.projections.item_results import families_of
-from skillopt_es.projections.state import AnyState, Measurement, Standing, never_varies
+from skillopt_es.projections.state import AnyState, Measurement, RunState, Standing, never_varies
+
+S = TypeVar("S")
 
 
 def rule_of(config: RunConfig) -> Rule:
@@ -69,11 +73,11 @@ def too_little(config: RunConfig, validation_items: int) -> SettingRefused | Non
     return rule_of(config).too_little(min(validation_items, used) if used else validation_items)
 
 
-def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
+def judged(state: AnyState, config: RunConfig, contest: Contest) -> Ruling | MoreDraws:
     """What the configured rule says of a contest, from what was drawn so far."""
-    current, candidate = _sides(state, run, contest)
-    known = known_of(state, run)
-    found = rule_of(run.config).judge(current, candidate, run.worth, known)
+    current, candidate = _sides(state, config, contest)
+    known = known_of(state, config, contest)
+    found = rule_of(config).judge(current, candidate, config.worth, known)
     # A draw that ended early is looked at once the current text has every draw that it is held against.
     if isinstance(found, Ruling) or found.current or found.items:
         return found
@@ -81,24 +85,24 @@ def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraw
     if begun is None:
         return found
     seen = _begun(begun.rows)
-    if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth, known):
+    if not cannot_win(rule_of(config), current, candidate, seen, contest.items, config.worth, known):
         return found
-    return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
+    return lost_early(rule_of(config), current, candidate, seen, contest.items, config.worth)
 
 
-def known_of(state: AnyState, run: RunData) -> Known:
+def known_of(state: AnyState, config: RunConfig, contest: Contest) -> Known:
     """What the run knows of its items so far, whatever the text, and what its verdicts may still take."""
     known = Known(families=families_of(state.types), flipped=state.flipped)
-    if run.config.evaluation.gate_rule not in RETESTS:
+    if config.evaluation.gate_rule not in RETESTS:
         return known
-    told = algorithm_at(state).at_gate(state, run)
+    told = contest.told
     never = never_varies(state.repeated + told.again, len(state.flipped) + told.varied)
     return evolve(known, steady=never, spare=told.spare)
 
 
-def leads(state: AnyState, run: RunData, contest: Contest) -> bool:
+def leads(state: AnyState, config: RunConfig, contest: Contest) -> bool:
     """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
-    return _is_above(run, _sides(state, run, contest))
+    return _is_above(config, _sides(state, config, contest))
 
 
 def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
@@ -108,44 +112,48 @@ def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
     )
 
 
-def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
+def _sides(state: AnyState, config: RunConfig, contest: Contest) -> tuple[Side, Side]:
     """What the rule weighs: the current skill's evaluations, and the candidate's."""
-    current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
-    candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
+    current = _side(state, config, contest.current, contest.current_place, contest.items)
+    candidate = _side(state, config, contest.candidate, contest.candidate_place, contest.items)
     return current, candidate
 
 
-def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunData) -> Side:
+def _side(state: AnyState, config: RunConfig, skill: SkillTree, place: Place, items: tuple[str, ...]) -> Side:
+    known = state.measured.get(skill.hash)
     if known is None:
-        return Side(bonus=run.bonus(skill))
+        return Side(bonus=config.bonus(skill))
     # By a rule that draws all items again, those that were not would count twice.
-    lasts = run.config.evaluation.gate_rule in RETESTS
+    lasts = config.evaluation.gate_rule in RETESTS
     drawn = [each for each in known.drawn if lasts or not each.in_part]
     earlier = sum(not place.holds(each.place) for each in drawn)
-    return Side(draws=tuple(_in_order(each.items, run) for each in drawn), known=earlier, bonus=run.bonus(skill))
+    # In the order of the split, however they were recorded: sums must not depend on it.
+    draws: tuple[Draw, ...] = tuple({item: each.items[item] for item in items if item in each.items} for each in drawn)
+    return Side(draws=draws, known=earlier, bonus=config.bonus(skill))
 
 
-def _in_order(items: Draw, run: RunData) -> Draw:
-    """The items in the order of the split, however they were recorded: sums must not depend on it."""
-    return {item: items[item] for item in run.selection_items if item in items}
-
-
-def draw_work(state: AnyState, run: RunData, contest: Contest) -> Work | None:
+def draw_work(state: AnyState, config: RunConfig, contest: Contest) -> Work | None:
     """What has to be run before the rule can decide a contest; None when it can."""
-    found = judged(state, run, contest)
+    found = judged(state, config, contest)
     if isinstance(found, Ruling):
         return None
-    current = [selection(run, contest.current_place, contest.current, repeat=found.current)] if found.current else []
-    candidate = (
-        [selection(run, contest.candidate_place, contest.candidate, repeat=found.candidate)] if found.candidate else []
-    )
+    current = [_of_current(config, contest, found.current)] if found.current else []
+    candidate = [_of_candidate(config, contest, found.candidate)] if found.candidate else []
     if found.items:  # too few to be worth an early end
         return measure(state, [_in_part(state, each, found.items) for each in (*candidate, *current)])
     whole = state.steering.by_hand.get(contest.candidate.hash) == "take"  # a text that is taken has a score
-    if whole or run.config.evaluation.early_stop == "off":
+    if whole or config.evaluation.early_stop == "off":
         return measure(state, [*candidate, *current])
     # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
-    return measure(state, current) or _wave(state, run, contest, candidate[0])
+    return measure(state, current) or _wave(state, config, contest, candidate[0])
+
+
+def _of_current(config: RunConfig, contest: Contest, repeat: int) -> Evaluation:
+    return selection(config, contest.current_place, contest.current, contest.items, repeat=repeat)
+
+
+def _of_candidate(config: RunConfig, contest: Contest, repeat: int) -> Evaluation:
+    return selection(config, contest.candidate_place, contest.candidate, contest.items, repeat=repeat)
 
 
 def _in_part(state: AnyState, evaluation: Evaluation, items: tuple[str, ...]) -> Evaluation:
@@ -156,70 +164,70 @@ def _in_part(state: AnyState, evaluation: Evaluation, items: tuple[str, ...]) ->
     return evolve(evaluation, items=asked, carried=carried, carried_from=evaluation.skill.hash)
 
 
-def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluation) -> Work:
+def _wave(state: AnyState, config: RunConfig, contest: Contest, evaluation: Evaluation) -> Work:
     """The next items of a candidate's draw, or its end; the current skill's draws for this round are all there."""
-    current, candidate = _sides(state, run, contest)
-    rule, begun = rule_of(run.config), begun_draw(state, evaluation)
+    current, candidate = _sides(state, config, contest)
+    rule, begun = rule_of(config), begun_draw(state, evaluation)
     here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     before = {} if begun is None else begun.rows
     theirs, _ = rule.opposed(current, candidate)
-    order = tuple(item for item in run_order(evaluation.items, theirs, run.worth) if item not in before)
-    waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
+    order = tuple(item for item in run_order(evaluation.items, theirs, config.worth) if item not in before)
+    waiting, whole = next_wave(order, here, config.evaluation.early_stop_wave)
     if not waiting:
         return AddUp(evaluation)
-    so_far = _begun({**before, **here})
-    if whole and cannot_win(rule, current, candidate, so_far, evaluation.items, run.worth, known_of(state, run)):
+    so_far, known = _begun({**before, **here}), known_of(state, config, contest)
+    if whole and cannot_win(rule, current, candidate, so_far, evaluation.items, config.worth, known):
         return AddUp(evolve(evaluation, stopped=True))
     return Rollouts(tuple(units_of(state, evaluation, waiting)))
 
 
-def too_large(run: RunData, skill: SkillTree) -> str:
+def too_large(config: RunConfig, skill: SkillTree) -> str:
     """Why a text is too large for a candidate; empty when it is not."""
-    most = run.config.evaluation.max_size
+    most = config.evaluation.max_size
     size = sum(map(len, skill.files.values()))
     if not most or size <= most:
         return ""
     return f"{size} characters, and evaluation.max_size is {most}"
 
 
-def weighed(state: AnyState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool) -> GateVerdict:
+def weighed(state: AnyState, config: RunConfig, contest: Contest, best: Contest, *, use_gate: bool) -> GateVerdict:
     """
     The verdict on a candidate against the current skill, and whether it is the best one: `best` is that contest.
 
     Everything that the rule wants of the first contest must have been drawn; for the second one nothing is drawn.
     """
     stale = contest.standing.stale_from
-    as_current = counts_as_measured(state, run, contest.standing, contest.candidate)
+    as_current = counts_as_measured(state, config, contest.standing, contest.candidate)
     place = first_place(state, stale if as_current else contest.candidate.hash)
     if stale or not use_gate:
-        found = _against_what_is_known(state, run, contest, best, use_gate=use_gate)
+        found = _against_what_is_known(state, config, contest, best, use_gate=use_gate)
     else:
-        found = _by_rule(state, run, contest, best)
+        found = _by_rule(state, config, contest, best)
     return evolve(
         found,
-        metric=run.config.evaluation.gate_metric,
+        metric=config.evaluation.gate_metric,
         best_value=best.standing.value,
         known_from="" if place == contest.candidate_place else place,
         stale_from=stale,
     )
 
 
-def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> GateVerdict:
-    ruling = judged(state, run, contest)
+def _by_rule(state: AnyState, config: RunConfig, contest: Contest, best: Contest) -> GateVerdict:
+    ruling = judged(state, config, contest)
     assert isinstance(ruling, Ruling)
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
-    seen, rule = ruling.comparison, run.config.evaluation.gate_rule
+    seen, rule = ruling.comparison, config.evaluation.gate_rule
     scores = (seen.candidate, seen.current)
     once = rule in DRAWS_ONCE
     if once and candidate is not None:
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     accepted = ruling.verdict == "accept"
-    rises = accepted and _rises(state, run, best)
+    rises = accepted and _rises(state, config, best)
     if best.current.hash == contest.current.hash:  # the best text has just met its rule
-        new_best = accepted and (rises or _ties_lead(state, run))
+        new_best = accepted and (rises or contest.told.ties_lead)
     else:
-        new_best = accepted and is_better(state, run, best)
+        new_best = accepted and is_better(state, config, best)
     return GateVerdict(
         action="accept_new_best" if new_best and rises else ruling.verdict,
         new_best=new_best,
@@ -241,22 +249,22 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
 
 
 def _against_what_is_known(
-    state: AnyState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool
+    state: AnyState, config: RunConfig, contest: Contest, best: Contest, *, use_gate: bool
 ) -> GateVerdict:
     """Without a gate, or against the score that stands for the current skill: one draw, and no rule to it."""
     standing = contest.standing
-    as_current = counts_as_measured(state, run, standing, contest.candidate)
+    as_current = counts_as_measured(state, config, standing, contest.candidate)
     candidate = state.measured[standing.stale_from if as_current else contest.candidate.hash]
     current = state.measured.get(standing.stale_from or standing.skill.hash)
     if current is None:
         compared, candidate_score, current_score = len(candidate.items), candidate.score, None
     else:
         compared, candidate_score, current_score = on_common_items(candidate, current)
-    current_value = None if current_score is None else standing_value(standing, current_score, run)
-    value = standing.value if as_current else run.gate_value(candidate_score, contest.candidate)
+    current_value = None if current_score is None else standing_value(standing, current_score, config)
+    value = standing.value if as_current else config.gate_value(candidate_score, contest.candidate)
     assert value is not None
     won, lost = _turned(candidate, current)
-    beats_best = not as_current and is_better(state, run, best)
+    beats_best = not as_current and is_better(state, config, best)
     action = verdict(value, current_value, beats_best, use_gate=use_gate)
     return GateVerdict(
         action=action,
@@ -289,36 +297,31 @@ def first_place(state: AnyState, skill: str) -> str:
     return state.partial[skill, 1].place if known is None else known.place
 
 
-def is_better(state: AnyState, run: RunData, contest: Contest) -> bool:
+def is_better(state: AnyState, config: RunConfig, contest: Contest) -> bool:
     """Whether the rule takes a measured candidate; where it would have to draw first, whether its mean is higher."""
     if contest.candidate.hash == contest.current.hash:
         return False
     if contest.current.hash not in state.measured:
         return True
-    ruling = judged(state, run, contest)
+    ruling = judged(state, config, contest)
     if not isinstance(ruling, Ruling):
-        return leads(state, run, contest)
-    return ruling.verdict == "accept" and (_rises(state, run, contest) or _ties_lead(state, run))
+        return leads(state, config, contest)
+    return ruling.verdict == "accept" and (_rises(state, config, contest) or contest.told.ties_lead)
 
 
-def _ties_lead(state: AnyState, run: RunData) -> bool:
-    """Whether a text that is as good as the best one takes its place."""
-    return algorithm_at(state).at_gate(state, run).ties_lead
-
-
-def _rises(state: AnyState, run: RunData, contest: Contest) -> bool:
+def _rises(state: AnyState, config: RunConfig, contest: Contest) -> bool:
     """Whether a candidate that its rule takes is better than the other text, not as good; else as `is_better` says."""
-    if run.config.evaluation.gate_rule not in TAKES_TIES or contest.current.hash not in state.measured:
+    if config.evaluation.gate_rule not in TAKES_TIES or contest.current.hash not in state.measured:
         return True
-    if not isinstance(judged(state, run, contest), Ruling):
-        return leads(state, run, contest)
-    return _is_above(run, _sides(state, run, contest))
+    if not isinstance(judged(state, config, contest), Ruling):
+        return leads(state, config, contest)
+    return _is_above(config, _sides(state, config, contest))
 
 
-def _is_above(run: RunData, sides: tuple[Side, Side]) -> bool:
+def _is_above(config: RunConfig, sides: tuple[Side, Side]) -> bool:
     """Whether the candidate's mean is above the other's by more than sums of floats err."""
     current, candidate = sides
-    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > ROUNDING
+    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, config.worth).gain > ROUNDING
 
 
 def on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:
@@ -342,17 +345,17 @@ def _turned(candidate: Measurement, current: Measurement | None) -> tuple[tuple[
     return won, lost
 
 
-def kept_score(current: Standing, placed: SkillTree, run: RunData) -> str:
+def kept_score(current: Standing, placed: SkillTree, config: RunConfig) -> str:
     """The skill whose score stands for a text that nobody measured; "" where the score is unknown instead."""
-    if not run.config.follows("stale_scores") or placed.hash == current.skill.hash:
+    if not config.follows("stale_scores") or placed.hash == current.skill.hash:
         return ""
     return current.stale_from or current.skill.hash
 
 
-def counts_as_measured(state: AnyState, run: RunData, current: Standing, candidate: SkillTree) -> bool:
+def counts_as_measured(state: AnyState, config: RunConfig, current: Standing, candidate: SkillTree) -> bool:
     """Whether a candidate is the current text, which has an older text's score since its guidance was forced."""
     return (
-        run.config.evaluation.use_gate
+        config.evaluation.use_gate
         and candidate.hash == current.skill.hash
         and candidate.hash not in state.measured
         and bool(current.stale_from)
@@ -360,37 +363,39 @@ def counts_as_measured(state: AnyState, run: RunData, current: Standing, candida
     )
 
 
-def standing_value(standing: Standing, score: Score, run: RunData) -> float:
+def standing_value(standing: Standing, score: Score, config: RunConfig) -> float:
     """What a candidate must exceed: the current skill's score on the same items, or the old one that stands for it."""
     if standing.stale_from:
         assert standing.value is not None
         return standing.value
-    return run.gate_value(score, standing.skill)
+    return config.gate_value(score, standing.skill)
 
 
-def candidate_contest(state: AnyState) -> Contest:
+def candidate_contest(state: RunState[S], config: RunConfig, built: CandidateBuilt, policy: GatePolicy[S]) -> Contest:
     """The candidate that waits for its verdict against the current skill, drawn at the open step's places."""
-    place = algorithm_at(state).place(state)
-    assert state.built is not None
+    place = policy.place(state)
     return Contest(
-        candidate=state.built.candidate,
+        candidate=built.candidate,
         standing=state.current,
+        items=policy.items(state, config),
         candidate_place=place.gate,
         current_place=place.current,
+        told=policy.told(state, config),
     )
 
 
-def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
+def candidate_gated(
+    state: RunState[S], config: RunConfig, built: CandidateBuilt, policy: GatePolicy[S]
+) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
-    assert state.built is not None
-    contest, run = candidate_contest(state), algorithm_at(state).gated_by(state, run)
-    found = weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
-    objection = algorithm_at(state).objection(state, run) if found.taken and found.by_gate else None
+    contest, config = candidate_contest(state, config, built, policy), policy.config(state, config)
+    found = weighed(state, config, contest, contest.against(state.best), use_gate=config.evaluation.use_gate)
+    objection = policy.objection(state, config) if found.taken and found.by_gate else None
     if objection is not None:
         found = evolve(found, action="reject", new_best=False, reason=objection.reason)
     candidate = contest.candidate.hash
     return CandidateGated(
-        step=state.built.step,
+        step=built.step,
         candidate=candidate,
         verdict=_by_hand(found, state, candidate),
         against=() if objection is None else objection.items,
@@ -408,19 +413,21 @@ def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict
     return evolve(found, action="force_accept", new_best=better, reason="by_hand")
 
 
-def final_contest(state: AnyState) -> Contest:
+def final_contest(state: RunState[S], config: RunConfig, policy: GatePolicy[S]) -> Contest:
     """The final skill against the best one."""
     return Contest(
         candidate=state.current.skill,
         standing=state.best,
+        items=policy.items(state, config),
         candidate_place=FINAL_VAL,
         current_place=FINAL_BEST,
+        told=policy.told(state, config),
     )
 
 
-def usual_stop(state: AnyState, run: RunData) -> TrainingStopped | None:
+def usual_stop(state: AnyState, config: RunConfig) -> TrainingStopped | None:
     """Why a training ends before its last step, by the rules of all algorithms: an order, the score, patience."""
-    train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
+    train, value, since, done = config.train, state.best.value, state.best.step, state.steps_done
     if state.steering.stop:
         return TrainingStopped(step=done, reason="order", best_value=value, since=since)
     if train.target_score is not None and value is not None and value >= train.target_score:
@@ -432,31 +439,31 @@ def usual_stop(state: AnyState, run: RunData) -> TrainingStopped | None:
     return None
 
 
-def final_work(state: AnyState, run: RunData, most_fresh: int | None = None) -> Work:
+def final_work(state: RunState[S], config: RunConfig, policy: GatePolicy[S], most_fresh: int | None = None) -> Work:
     """
     What is left once nothing is trained any more: whether the final skill is the best, its certificate, the tests.
 
     The certificate's last batch has at most so many items, or as many as any other.
     """
-    evaluation = run.config.evaluation
-    may_promote = evaluation.eval_test or not run.config.follows("promote_if_tested")
+    evaluation = config.evaluation
+    may_promote = evaluation.eval_test or not config.follows("promote_if_tested")
     if may_promote and state.current.skill.hash != state.best.skill.hash:
-        contest = final_contest(state)
-        waiting = draw_work(state, run, contest)
+        contest = final_contest(state, config, policy)
+        waiting = draw_work(state, config, contest)
         if waiting is not None:
             return waiting
-        if is_better(state, run, contest):
+        if is_better(state, config, contest):
             return Decide("promote_best")
-    closing = closing_work(state, run, most_fresh)
+    closing = closing_work(state, config, most_fresh)
     if closing is not None:
         return closing
-    testing = measure(state, test_evaluations(state, run))
-    if testing is not None and run.config.env.seal_test and not state.looks.final:
+    testing = measure(state, test_evaluations(state, config))
+    if testing is not None and config.env.seal_test and not state.looks.final:
         return Decide("open_test")
     return testing or Decide("complete_run")
 
 
-def _promote_best(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
+def _promote_best(state: AnyState, config: RunConfig, evidence: RecordedTexts) -> Event:
     value = state.measured[state.current.skill.hash].value
     assert value is not None
     return BestPromoted(
@@ -467,26 +474,32 @@ def _promote_best(state: AnyState, run: RunData, evidence: RecordedTexts) -> Eve
     )
 
 
-def _open_test(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
+def _open_test(state: AnyState, config: RunConfig, evidence: RecordedTexts) -> Event:
     return SealedTestOpened(look=state.looks.count + 1, by="final")
 
 
-def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
+def _complete_run(state: AnyState, config: RunConfig, evidence: RecordedTexts) -> Event:
     best, final = state.best.skill.hash, state.current.skill.hash
     tests = {skill: scored.score for skill, scored in state.tests.items()}
     return RunCompleted(
         best=best,
         final=final,
-        test_initial=tests.get(run.started.skill.hash),
+        test_initial=tests.get(state.started.skill.hash),
         test_best=tests.get(best),
         test_final=tests.get(final),
     )
 
 
-FINAL_DECISIONS: Mapping[str, Decision[object]] = {
-    **CERTIFICATE_DECISIONS,
-    "promote_best": _promote_best,
-    "open_test": _open_test,
-    "complete_run": _complete_run,
-}
-"""The decisions that `final_work` asks for, and the gate wherever it is asked."""
+def gate_decisions(policy: GatePolicy[S]) -> Mapping[str, Decision[S]]:
+    """The decisions that `final_work` asks for, the gate wherever it is asked, and the verdict on a candidate."""
+
+    def gate_candidate(state: RunState[S], config: RunConfig, evidence: RecordedTexts) -> Event:
+        return candidate_gated(state, config, waiting(state), policy)
+
+    return {
+        **certificate_decisions(policy),
+        "gate_candidate": gate_candidate,
+        "promote_best": _promote_best,
+        "open_test": _open_test,
+        "complete_run": _complete_run,
+    }

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.algorithms import algorithm_of, check_allowed, fold_log
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Learned, SkillTree
@@ -39,7 +39,7 @@ def read_before(folder: Path, overrides: Sequence[str]) -> Before:
     check_allowed("resume", started, folder.name)
     changed = {**state.overrides, **any_overrides(overrides)}
     learned = algorithm_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))
-    config = recorded_run(started, folder, changed).config
+    config = config_of_run(started, folder, changed)
     chosen = started.limit_chosen or "env.max_completion_tokens" in changed
     return Before(
         config=evolve(config, limit_chosen=chosen),

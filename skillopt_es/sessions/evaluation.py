@@ -29,7 +29,7 @@ from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.algorithms import Deed, check_allowed, fold_log
 from skillopt_es.engine.algorithms import evolve as evolved
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.run_config import config_of_run, validation_items
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
@@ -70,12 +70,17 @@ class ScorableRun:
     """A run whose skills can be scored, with the settings that resuming it has changed: an endpoint may have moved."""
 
     folder: Path
-    run: RunData
+    config: RunConfig
     state: AnyState
+
+    @property
+    def validation_items(self) -> tuple[str, ...]:
+        """The validation items that a skill's score is of."""
+        return validation_items(self.state.started, self.config)
 
     def skill(self, which: str) -> SkillTree:
         """The skill that is best, current, certified or initial."""
-        return self.run.started.skill if which == "initial" else self.state.standings[which].skill
+        return self.state.started.skill if which == "initial" else self.state.standings[which].skill
 
 
 def scorable_run(folder: Path, deed: Deed = "score") -> ScorableRun:
@@ -84,7 +89,7 @@ def scorable_run(folder: Path, deed: Deed = "score") -> ScorableRun:
     if state is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     check_allowed(deed, state.started, folder.name)
-    return ScorableRun(folder=folder, run=recorded_run(state.started, folder, state.overrides), state=state)
+    return ScorableRun(folder=folder, config=config_of_run(state.started, folder, state.overrides), state=state)
 
 
 @frozen(kw_only=True)
@@ -136,7 +141,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
                 stage, meant = _stage(request, world, writer, evaluations, look)
                 try:
                     async with open_work(writer, stage, world, session) as work:
-                        results = await Scoring(stage.run, work).results(meant, progress)
+                        results = await Scoring(stage.config, work).results(meant, progress)
                 except AwaitingAnswers as waiting:
                     waiting.hint = f"`skillopt-es handoff list {folder}` shows them; then repeat this command"
                     raise
@@ -246,14 +251,13 @@ def _stage(
     folder = writer.log.path.parent
     before, head = fold_log(writer.log.read())
     state = evolved(None, _started(request, world, folder)) if before is None else before
-    run = RunData(config=request.config, started=state.started)
     meant = [next_draw(state, writer.journal, each) if request.again else each for each in evaluations]
     lost = lost_calls(folder, writer.log, writer.journal)
     # Where every score stands nobody is asked, so a budget that is used up does not matter.
-    pays = has_budget(run.config) and not all(standing_rows(state, run, each) for each in meant)
+    pays = has_budget(request.config) and not all(standing_rows(state, request.config, each) for each in meant)
     opening: list[tuple[Event, AnyState]] = []
     if before is None:
-        opening.append((run.started, state))
+        opening.append((state.started, state))
     elif state.status == "paused" or lost or pays or writer.lost:
         resumed = RunResumed(software=software_version(), lost=lost, accepted_loss=writer.lost)
         state = evolved(state, resumed)
@@ -262,5 +266,14 @@ def _stage(
         state = evolved(state, look)
         opening.append((look, state))
     # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
-    stage = Stage(run=run, state=state, head=head, opening=opening, lost=lost, pays=pays, repeats=False, ask_again=True)
+    stage = Stage(
+        config=request.config,
+        state=state,
+        head=head,
+        opening=opening,
+        lost=lost,
+        pays=pays,
+        repeats=False,
+        ask_again=True,
+    )
     return stage, meant

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides
 from skillopt_es.engine.algorithms import algorithm_at, check_allowed, evolve, fold
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.anchor import ANCHOR_FILE
 from skillopt_es.events.catalog import Event, RunForked, skills_in
@@ -59,14 +59,14 @@ def make_fork(
         raise RunExists(f"there is already a run at {folder}", hint="`--name` gives the fork another name")
     shared, texts, info = _shared(parent, seq)
     state = _forkable(shared, parent, seq)
-    before = recorded_run(state.started, parent, state.overrides)
+    before = config_of_run(state.started, parent, state.overrides)
     changed = any_overrides(overrides)
-    config = recorded_run(before.started, parent, {**state.overrides, **changed}).config
-    why = contradiction(state, before.config, config)
+    config = config_of_run(state.started, parent, {**state.overrides, **changed})
+    why = contradiction(state, before, config)
     if why:
         what = f"{_named(changed)} cannot change after event {seq} of {parent.name}"
-        raise ConfigError(f"{what}: {why}", hint=_hint(parent, seq, before.config, config))
-    values = gate_values(state, texts, before.config.evaluation, RunData(config=config, started=before.started))
+        raise ConfigError(f"{what}: {why}", hint=_hint(parent, seq, before, config))
+    values = gate_values(state, texts, before.evaluation, config)
     made: list[RunForked] = []
 
     def opening(calls: int) -> Sequence[Event]:

@@ -10,9 +10,8 @@ from pathlib import Path
 from attrs import field, frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import SealedTestOpened
+from skillopt_es.events.catalog import RunStarted, SealedTestOpened
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
@@ -55,16 +54,16 @@ def seal_of(config: RunConfig, *, opens: bool) -> Seal | None:
     return Seal(opens=opens) if config.env.seal_test else None
 
 
-def seal_of_run(run: RunData, folder: Path, asked: RunConfig, *, opens: bool) -> Seal | None:
+def seal_of_run(started: RunStarted, config: RunConfig, folder: Path, asked: RunConfig, *, opens: bool) -> Seal | None:
     """The seal of a run as it was recorded; raises ConfigError for settings that would lift it."""
-    if not run.config.env.seal_test:
+    if not config.env.seal_test:
         return seal_of(asked, opens=opens)
     if not asked.env.seal_test:
         raise ConfigError(
             f"env.seal_test: {folder.name} was sealed when it started, and stays so",
             hint="`--open-test` looks at its test items, and the run's log keeps a record of it",
         )
-    return Seal(run=folder, items=frozenset(run.started.splits.test), opens=opens)
+    return Seal(run=folder, items=frozenset(started.splits.test), opens=opens)
 
 
 async def opened(seal: Seal, look: Look, own: Looks) -> SealedTestOpened:

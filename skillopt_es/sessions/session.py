@@ -22,7 +22,7 @@ from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_named, check_allowed, fold_log
 from skillopt_es.engine.algorithms import evolve as evolved
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError
@@ -73,7 +73,7 @@ async def start(config: RunConfig, folder: Path, session: Session, before: Befor
             for said in data_notes(config, data.splits):
                 session.note(said)
             first = evolve(first, notes=(*first.notes, *world.notes))
-            stage = _stage(RunData(config=config, started=first), None, 0, first, session)
+            stage = _stage(config, None, 0, first, session)
             return await _train(writer, stage, world, session)
 
 
@@ -125,12 +125,12 @@ async def resume(folder: Path, session: Session) -> AnyState:
                 )
             return state
         overrides = {**state.overrides, **changed}
-        run = recorded_run(started, folder, overrides)
-        for note in _file_notes(run, folder, overrides):
+        config = config_of_run(started, folder, overrides)
+        for note in _file_notes(started, config, folder, overrides):
             session.note(note)
-        for note in dotenv_notes(run.config, os.environ):
+        for note in dotenv_notes(config, os.environ):
             session.note(note)
-        async with open_data(run.config, session.world) as data:
+        async with open_data(config, session.world) as data:
             # Before a model is opened: answers for other items would be paid for, and recorded under these ids.
             _check_same_data(data.splits, started)
             async with open_world(data, started.skill, folder, session) as world:
@@ -140,16 +140,16 @@ async def resume(folder: Path, session: Session) -> AnyState:
                     lost=lost_calls(folder, writer.log, writer.journal),
                     accepted_loss=writer.lost,
                 )
-                return await _train(writer, _stage(run, state, head, resumed, session), world, session)
+                return await _train(writer, _stage(config, state, head, resumed, session), world, session)
 
 
-def _file_notes(run: RunData, folder: Path, given: Collection[str]) -> Iterator[str]:
+def _file_notes(started: RunStarted, config: RunConfig, folder: Path, given: Collection[str]) -> Iterator[str]:
     """That the config's file has changed since the run began: it is not read again."""
-    file = run.started.config_file
+    file = started.config_file
     if file is None:
         return
     try:
-        keys = changed_since(run.config, file, given, os.environ)
+        keys = changed_since(config, file, given, os.environ)
     except SkillOptError as error:
         yield f"{file.name} cannot be read any more; the run goes by what it has recorded ({error})"
         return
@@ -193,18 +193,18 @@ def _check_same_data(splits: Splits, started: RunStarted) -> None:
 
 
 def _stage(
-    run: RunData, before: AnyState | None, head: int, opening: RunStarted | RunResumed, session: Session
+    config: RunConfig, before: AnyState | None, head: int, opening: RunStarted | RunResumed, session: Session
 ) -> Stage:
     lost: tuple[LostCall, ...] = opening.lost if isinstance(opening, RunResumed) else ()
     state = evolved(before, opening)
     return Stage(
-        run=run,
+        config=config,
         state=state,
         head=head,
         opening=((opening, state),),
         lost=lost,
-        pays=has_budget(run.config),
-        repeats=run.config.train.reuse == "identical",
+        pays=has_budget(config),
+        repeats=config.train.reuse == "identical",
         ask_again=session.ask_again,
     )
 

@@ -27,7 +27,6 @@ from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Control, LivePorts, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunForked, RunResumed, RunStarted
 from skillopt_es.events.errors import SkillOptError
@@ -196,7 +195,7 @@ class Stage:
     count against a budget; `repeats`, whether a request that was answered elsewhere in the run may be answered by that.
     """
 
-    run: RunData
+    config: RunConfig
     state: AnyState
     head: int
     opening: Sequence[tuple[Event, AnyState]]
@@ -212,21 +211,21 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     folder = writer.log.path.parent
     started = StartedCalls(folder)
     inbox = Inbox(folder, session.clock, session.warn)
-    config = with_ordered_limits(stage.run.config, stage.state, inbox.waiting(), partial(_changed, stage))
-    pays = stage.pays or config.budget != stage.run.config.budget
+    config = with_ordered_limits(stage.config, stage.state, inbox.waiting(), partial(_changed, stage))
+    pays = stage.pays or config.budget != stage.config.budget
     own = _account(writer, config, stage, session) if pays else None
     async with _shared(stage, folder, session) as shared:
         accounts = [each for each in (own, shared) if each is not None]
         purse = Purse(accounts, tariffs_of(config), None if own is None else started.note)
         means = Means(
-            at_once=stage.run.workers,
+            at_once=stage.config.workers,
             purse=purse,
             in_flight=session.in_flight,
             stops=(session.stopping, inbox.pausing),
         )
         control = Control(
             observer=Observers(
-                (*session.observers, *covered_keys(world.models, stage.run.config, session.warn)), session.warn
+                (*session.observers, *covered_keys(world.models, stage.config, session.warn)), session.warn
             ),
             orders=inbox,
             limited=partial(_limited, stage, own, world.models),
@@ -256,7 +255,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
 @asynccontextmanager
 async def _executor(stage: Stage, session: Session, means: Means) -> AsyncIterator[Executor]:
     """The executor of a run, until the block ends."""
-    executor = session.world.executor(stage.run.config, means.stopping, session.warn)
+    executor = session.world.executor(stage.config, means.stopping, session.warn)
     try:
         yield executor
     finally:
@@ -266,7 +265,7 @@ async def _executor(stage: Stage, session: Session, means: Means) -> AsyncIterat
 @asynccontextmanager
 async def _shared(stage: Stage, folder: Path, session: Session) -> AsyncIterator[SharedAccount | None]:
     """What the run shares with others, until the block ends."""
-    shared = session.world.shared(stage.run.config, folder)
+    shared = session.world.shared(stage.config, folder)
     try:
         yield shared
     finally:
@@ -277,7 +276,7 @@ async def _shared(stage: Stage, folder: Path, session: Session) -> AsyncIterator
 def _account(writer: RunWriter, config: RunConfig, stage: Stage, session: Session) -> OwnAccount:
     """The account of a session; what the sessions before it have used is no longer in it."""
     before = spent_before(config, writer.log, writer.journal, stage.lost)
-    limits, known = asdict(config.budget), asdict(stage.run.config.budget)
+    limits, known = asdict(config.budget), asdict(stage.config.budget)
     return open_account(
         config,
         before,
@@ -296,16 +295,16 @@ def _wired(
     control: Control,
     executor: Executor,
 ) -> Running:
-    run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
+    config, evidence = stage.config, RecordedTexts(writer.log, writer.journal)
     records = _records(writer, stage, evidence, control.observer)
     calls = LiveCalls(world.models, records, means, ask_again=stage.ask_again)
     for role, model in world.models.items():
         if isinstance(model, Fronting):
-            own_means = evolve(means, at_once={role: stage.run.config.role(role).concurrency})
+            own_means = evolve(means, at_once={role: stage.config.role(role).concurrency})
             own = LiveCalls({role: model.upstream}, records, own_means, ask_again=stage.ask_again)
             model.route(AgentCalls(own, calls.agent_asks))
     rollouts = RolloutPorts(
-        hands=open_hands(stage.run.config, world.data, executor, os.environ),
+        hands=open_hands(stage.config, world.data, executor, os.environ),
         items=world.data.items,
         executor=executor,
         calls=calls,
@@ -316,7 +315,7 @@ def _wired(
         log=writer,
         head=stage.head,
         state=stage.state,
-        run=run,
+        config=config,
         ports=LivePorts(
             calls=calls,
             evidence=evidence,
@@ -324,7 +323,7 @@ def _wired(
             rollouts=rollouts,
         ),
         control=control,
-        ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
+        ahead=Ahead(config, rollouts, calls, session.ahead_gave_up) if config.train.speculate else None,
     )
     return Running(trainer=trainer, rollouts=rollouts, writer=writer, reached=means.reached)
 
@@ -340,8 +339,8 @@ def _limited(
 
 def _changed(stage: Stage, settings: Mapping[str, Json]) -> RunConfig:
     """The run's config with other settings; raises ConfigError for what is none."""
-    overrides, started = stage.state.overrides, stage.run.started
-    place = Path(stage.run.config.folder)
+    overrides, started = stage.state.overrides, stage.state.started
+    place = Path(stage.config.folder)
     return recorded_config(dict(started.config), place, {**overrides, **settings}, limit_chosen=started.limit_chosen)
 
 

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from skillopt_es.config import load_config
 from skillopt_es.config.layers import demo_config
 from skillopt_es.door.steer import awaited, how_it_goes_on, steer
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, Order
@@ -99,7 +99,7 @@ class Acts:
         if option == "--again":
             folder = self.site.folder(name)
             with Reading.of(folder) as reading:
-                config = recorded_run(reading.started, folder, recorded_settings(reading)).config
+                config = config_of_run(reading.started, folder, recorded_settings(reading))
         else:
             file = file_of(words)
             config = load_config(demo_config(name) if file is None else file)

@@ -25,7 +25,7 @@ from skillopt_es.audit.side_by_side import side
 from skillopt_es.audit.spending_curve import spending_curve
 from skillopt_es.config import EvaluationConfig
 from skillopt_es.engine.algorithms import algorithm_of
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.presenting.certificates import certificate_lines
@@ -356,7 +356,7 @@ def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
     started = reading.started
     if "regate" in algorithm_of(started).refuses:
         return None
-    return recorded_run(started, folder, recorded_settings(reading)).config.evaluation
+    return config_of_run(started, folder, recorded_settings(reading)).evaluation
 
 
 def _compared(folder: Path) -> Compared:

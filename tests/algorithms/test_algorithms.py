@@ -20,7 +20,6 @@ from skillopt_es.algorithms.classic.state import ClassicState
 from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import algorithms
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import Event
 from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.session import refusals
@@ -109,9 +108,9 @@ def test_an_algorithm_with_a_certificate_is_one(algorithm: str, name: str, tmp_p
 TIMES = count()
 
 
-def forgetful(state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
+def forgetful(state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Event:
     """A decision that is another one each time."""
-    planned = CLASSIC.decisions["plan_epoch"](state, run, evidence)
+    planned = CLASSIC.decisions["plan_epoch"](state, config, evidence)
     return evolve(planned, meta_skill=f"time {next(TIMES)}")
 
 

@@ -22,8 +22,8 @@ from worlds.made import WORLDS, World
 
 from skillopt_es.algorithms.search import algorithm
 from skillopt_es.algorithms.search.state import SearchState
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import CandidateGated, Event
 
 ALGORITHM = "search:evaluation.early_stop=off"  # a candidate that the true gate takes must have been measured whole
@@ -33,8 +33,8 @@ def area(world: World, seed: int, *, knows: bool) -> float:
     """The area under one run's curve, as a share of the ceiling."""
     decided = algorithm.DECISIONS["gate_candidate"]
 
-    def by_truth(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
-        found = decided(state, run, evidence)
+    def by_truth(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> Event:
+        found = decided(state, config, evidence)
         assert isinstance(found, CandidateGated)
         assert state.built is not None
         assert state.current is not None

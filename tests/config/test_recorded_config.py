@@ -11,7 +11,7 @@ from attrs import evolve
 from support.make_golden import GOLDEN
 
 from skillopt_es.config import load_config, recorded_config
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events import codec
 from skillopt_es.events.catalog import RunStarted
@@ -68,7 +68,7 @@ def test_a_key_that_a_later_release_adds_comes_from_an_upcast(monkeypatch: pytes
     blobs = {digest: raw.decode() for digest, raw in older.blobs}
     read = codec.decode(older.type, older.version, older.data, blobs.__getitem__, upcasts=table)
     assert isinstance(read, RunStarted)
-    assert recorded_run(read, Path()).config.evaluation.gate_noise == "items"
+    assert config_of_run(read, Path()).evaluation.gate_noise == "items"
 
 
 def test_a_log_with_another_config_is_refused(tmp_path: Path) -> None:
@@ -82,4 +82,4 @@ def test_a_log_with_another_config_is_refused(tmp_path: Path) -> None:
     refusal = r"the recorded config cannot be read by this version: .*(missing|unknown)"
     for changed in (without("train.seed", config), {**config, "train": {**section, "luck": 1}}):
         with pytest.raises(LogDamaged, match=refusal):
-            recorded_run(evolve(started, config=changed), folder)
+            config_of_run(evolve(started, config=changed), folder)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 from attrs import evolve
 from support.at_gate import state_of
-from support.scripted import ScriptedEnvironment, config
+from support.scripted import config
 
 from skillopt_es.engine.evaluations import mean_score, most_score, score
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Failed, Measured, NotRun, Outcome, Score, SkillTree
 from skillopt_es.projections.state import Partial
-from skillopt_es.sessions.session import run_started
 
 SKILL = SkillTree(files={"SKILL.md": "# A\n"})
 DOWN = Failed("transport", "connection refused")
@@ -30,7 +27,6 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Scored:
     folder = tmp_path_factory.mktemp("scores")
     metric = ("evaluation.gate_metric=mixed", "evaluation.gate_mixed_weight=0.25")
     settings = config(folder, ("rollout.max_failed_share=0.25", "rollout.max_unanswered_share=0.5", *metric))
-    run = RunData(config=settings, started=run_started(settings, ScriptedEnvironment().load(), Path(folder)))
 
     def add_up(*outcomes: Outcome | None, **how: object) -> Event:
         evaluation = evolve(
@@ -46,7 +42,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Scored:
             if outcome is not None
         }
         partial: dict[tuple[str, int], Partial] = how.get("partial", {})  # type: ignore[assignment]
-        return score(evaluation, evolve(state_of({}), rollouts={evaluation.place: rows}, partial=partial), run)  # type: ignore[dict-item]
+        return score(evaluation, evolve(state_of({}), rollouts={evaluation.place: rows}, partial=partial), settings)  # type: ignore[dict-item]
 
     return add_up
 

@@ -16,7 +16,7 @@ from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedW
 
 from skillopt_es.algorithms.classic.estimate import kind_of, plan_of
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.estimates import Planned
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
 from skillopt_es.events.catalog import RunStarted
@@ -39,13 +39,13 @@ SETTINGS = {
 }
 
 
-def trained(run: Path, settings: RunConfig, train: int = 12) -> RunData:
+def trained(run: Path, settings: RunConfig, train: int = 12) -> Planned:
     """A scripted run under a clock that goes on with each call; its data."""
     world = ScriptedWorld(environment=ScriptedEnvironment(train=train))
     asyncio.run(start(settings, run, evolve(world.session(), now=lambda: NOON + timedelta(seconds=world.calls))))
     started = events_of(run)[0]
     assert isinstance(started, RunStarted)
-    return RunData(config=settings, started=started)
+    return Planned(config=settings, started=started)
 
 
 def seconds_of(run: Path) -> float:
@@ -58,7 +58,7 @@ def seconds_of(run: Path) -> float:
 def estimated(directory: Path, settings: RunConfig, train: int = 12) -> Estimate:
     """The estimate of a scripted run that has not begun."""
     started = run_started(settings, ScriptedEnvironment(train=train).load(), directory / "next")
-    run = RunData(config=settings, started=started)
+    run = Planned(config=settings, started=started)
     return estimate_of(run, past_runs(directory, run))
 
 

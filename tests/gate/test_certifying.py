@@ -17,7 +17,7 @@ from support.tamper import rewritten, seqs_of
 import skillopt_es as so
 from skillopt_es.audit.check import check
 from skillopt_es.engine.algorithms import fold
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import CertificateWagered, EpochPlanned, Event, MinibatchesPlanned, RolloutCompleted
 from skillopt_es.events.journal import Journal
@@ -180,7 +180,7 @@ def test_of_a_mixed_batch_the_fresh_items_meet_the_certified_skill(run: so.Run) 
         seed=1,
     )
     second = evolve(first, place=Place("e2/s2/b1"), items=(new[2], new[3], old[1]))
-    found = beside(state, recorded_run(state.started, run.folder), Place("e2/s2"), [first, second])
+    found = beside(state, config_of_run(state.started, run.folder), Place("e2/s2"), [first, second])
     assert [(each.place, each.items) for each in found] == [
         ("e2/s2/certified/b0", tuple(new[:3])),
         ("e2/s2/certified/b1", (new[3],)),

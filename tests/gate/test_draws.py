@@ -20,7 +20,7 @@ from support.scripted import NOON, config
 from skillopt_es.audit.check import check
 from skillopt_es.engine.algorithms import evolve
 from skillopt_es.engine.evaluations import measure, score, selection
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run, validation_items
 from skillopt_es.engine.work import AddUp, Rollouts, Work
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
@@ -359,7 +359,7 @@ def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(run
     for event in events_of(runs["strict, early"]):
         state = evolve(state, event)
         if isinstance(event, RunStarted):
-            run = recorded_run(event, runs["strict, early"])
+            run = config_of_run(event, runs["strict, early"])
         if isinstance(event, CandidateBuilt):
             texts[event.candidate.hash] = event.candidate
         if isinstance(event, SkillScored) and not event.exact:
@@ -367,7 +367,8 @@ def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(run
     assert run is not None
     assert isinstance(event, SkillScored)
     assert event.skill not in state.measured
-    later = [selection(run, Place("later"), texts[event.skill])]
+    items = validation_items(state.started, run)
+    later = [selection(run, Place("later"), texts[event.skill], items)]
     work = measure(state, later)
     assert isinstance(work, Rollouts)
     assert [unit.item for unit in work.units] == list(event.not_run)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
+from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, contest, measured, runs_in, state_of
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.work import Contest
+from skillopt_es.config import RunConfig
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
@@ -21,14 +20,10 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
     return runs_in(tmp_path_factory.mktemp("gate"))
 
 
-def weighed(state: AnyState, run: RunData, candidate: SkillTree = CANDIDATE) -> GateVerdict:
+def weighed(state: AnyState, run: RunConfig, candidate: SkillTree = CANDIDATE) -> GateVerdict:
     """The verdict of the run's gate."""
-    assert state.current is not None
-    assert state.best is not None
-    contest = Contest(
-        candidate=candidate, standing=state.current, candidate_place="e1/s1/gate", current_place="e1/s1/current"
-    )
-    found = gate.weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
+    met = evolve(contest(run, candidate, state.current), candidate_place="e1/s1/gate", current_place="e1/s1/current")
+    found = gate.weighed(state, run, met, met.against(state.best), use_gate=run.evaluation.use_gate)
     assert found.action == "force_accept" or found.new_best == (found.action == "accept_new_best")
     return found
 
@@ -135,8 +130,7 @@ def test_where_the_rule_would_have_to_draw_the_best_text_again_its_mean_decides(
 
 def test_a_text_is_not_better_than_itself(run_of: RunOf) -> None:
     """Whatever it was measured at."""
-    contest = Contest(candidate=CURRENT, standing=Standing(skill=CURRENT), candidate_place="a", current_place="b")
-    assert gate.is_better(state_of({}), run_of(), contest) is False
+    assert gate.is_better(state_of({}), run_of(), contest(run_of(), CURRENT)) is False
 
 
 def test_one_draw_against_one_states_the_scores_as_they_were_taken(run_of: RunOf) -> None:
@@ -224,15 +218,15 @@ def test_candidate_and_current_are_compared_on_the_same_items() -> None:
 
 def test_one_draw_is_all_that_strict_makes(run_of: RunOf) -> None:
     """Whatever number of draws the config has for other rules."""
-    assert rule_of(run_of("evaluation.gate_repeats=3").config).repeats == 1
-    assert rule_of(run_of("evaluation.gate_repeats=3", "evaluation.gate_rule=paired").config).repeats == 3
+    assert rule_of(run_of("evaluation.gate_repeats=3")).repeats == 1
+    assert rule_of(run_of("evaluation.gate_repeats=3", "evaluation.gate_rule=paired")).repeats == 3
 
 
 def test_a_rule_is_refused_that_the_items_in_use_cannot_carry(run_of: RunOf) -> None:
     """Those that a gate uses, of those that there are."""
-    assert "there are 4 validation items" in str(too_little(run_of("evaluation.min_items=5").config, 4))
-    assert too_little(run_of("evaluation.min_items=5").config, 5) is None
-    six = run_of("evaluation.gate_rule=paired", "evaluation.gate_repeats=3", "evaluation.sel_env_num=6").config
+    assert "there are 4 validation items" in str(too_little(run_of("evaluation.min_items=5"), 4))
+    assert too_little(run_of("evaluation.min_items=5"), 5) is None
+    six = run_of("evaluation.gate_rule=paired", "evaluation.gate_repeats=3", "evaluation.sel_env_num=6")
     assert "from 3 validation items" in str(too_little(six, 3))
     assert too_little(six, 10) is None
 

@@ -21,9 +21,9 @@ def test_a_fork_is_scored_by_its_own_settings(tmp_path: Path) -> None:
     asyncio.run(start(config(tmp_path, ["train.num_epochs=1"]), folder, ScriptedWorld().session()))
     fork = tmp_path / "fork"
     made = make_fork(folder, 1, fork, overrides=["model.target=another"], now=lambda: NOON)
-    assert scorable_run(folder).run.config.target_model.model != "another"
+    assert scorable_run(folder).config.target_model.model != "another"
     of = scorable_run(fork)
-    assert of.run.config.target_model.model == "another"
+    assert of.config.target_model.model == "another"
     assert made.state.started is not None
     assert {of.skill(which).hash for which in ("best", "current", "initial")} == {made.state.started.skill.hash}
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.run_config import validation_items
+from skillopt_es.engine.work import Contest
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Measured, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, RunState, Standing
-from skillopt_es.sessions.session import run_started, split_ids
+from skillopt_es.sessions.session import split_ids
 from support.scripted import ScriptedEnvironment, config
 
 TEXTS = {name: SkillTree(files={"SKILL.md": f"# {name}\n"}) for name in ("current", "candidate", "best", "old")}
@@ -21,17 +23,27 @@ STARTED = RunStarted(
     steps_per_epoch=4, total_steps=8,
 )  # fmt: skip
 """How the run began in which they were measured; its validation items are v0, v1, …"""
-RunOf = Callable[..., RunData]
+RunOf = Callable[..., RunConfig]
 
 
 def runs_in(folder: Path) -> RunOf:
-    """Makes the data of a run with these settings; its validation items are v0, v1, …"""
+    """Makes the config of a run with these settings."""
 
-    def made(*overrides: str) -> RunData:
-        settings = config(folder, overrides)
-        return RunData(config=settings, started=run_started(settings, ScriptedEnvironment().load(), Path(folder)))
+    def made(*overrides: str) -> RunConfig:
+        return config(folder, overrides)
 
     return made
+
+
+def contest(config: RunConfig, candidate: SkillTree = CANDIDATE, standing: Standing | None = None) -> Contest:
+    """A candidate against the current skill, on the validation items that a config takes."""
+    return Contest(
+        candidate=candidate,
+        standing=Standing(skill=CURRENT) if standing is None else standing,
+        items=validation_items(STARTED, config),
+        candidate_place="e1/s2/gate",
+        current_place="e1/s2/current",
+    )
 
 
 def measured(*draws: str, place: str = "there", unmeasured: int = 0) -> Measurement:

@@ -28,7 +28,7 @@ from skillopt_es.algorithms.classic.epoch_end import (
 from skillopt_es.algorithms.classic.epoch_questions import propose_slow_update, write_meta_skill
 from skillopt_es.algorithms.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.algorithms.classic.evaluations import units_ahead
-from skillopt_es.algorithms.classic.planner import budget_of, next_work, pool_of, stop_training
+from skillopt_es.algorithms.classic.planner import GATE, budget_of, next_work, pool_of, stop_training
 from skillopt_es.algorithms.classic.state import (
     Classic,
     ClassicState,
@@ -44,10 +44,10 @@ from skillopt_es.algorithms.classic.step_questions import analyse, choose_learni
 from skillopt_es.algorithms.classic.taint import untrusted_parts
 from skillopt_es.algorithms.classic.words import WORDS
 from skillopt_es.algorithms.optimizer import called, guard
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Algorithm, Answered, Decision
 from skillopt_es.engine.draws import chunks, epoch_batches, shuffled
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.events import catalog as events
 from skillopt_es.events.catalog import (
     EditsRanked,
@@ -59,7 +59,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, Order, PatchSource
-from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
+from skillopt_es.gate.verdicts import gate_decisions, too_large
 from skillopt_es.skill.leaks import LeakGuard
 
 SkipReason = Literal[
@@ -74,27 +74,27 @@ SkipReason = Literal[
 ]
 
 
-def _plan_epoch(state: ClassicState, run: RunData) -> Event:
-    train = run.config.train
+def _plan_epoch(state: ClassicState, config: RunConfig) -> Event:
+    train = config.train
     epoch = state.algorithm.epochs_done + 1
     batches = epoch_batches(
-        run.started.splits.train,
+        state.started.splits.train,
         epoch=epoch,
         seed=train.seed,
         batch_size=train.batch_size,
         # From the first event: schedules and progress count on as many steps as were planned then.
-        batches=run.started.steps_per_epoch * train.accumulation,
+        batches=state.started.steps_per_epoch * train.accumulation,
     )
-    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_meta_skill_in_force(state, run))
+    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_meta_skill_in_force(state, config))
 
 
-def _meta_skill_in_force(state: ClassicState, run: RunData) -> str:
+def _meta_skill_in_force(state: ClassicState, config: RunConfig) -> str:
     last = state.algorithm.epoch.meta if state.algorithm.epoch is not None else None
-    lost = last is not None and last.result != "written" and run.config.follows("epoch_end")
+    lost = last is not None and last.result != "written" and config.follows("epoch_end")
     return "" if lost else state.algorithm.meta_skill
 
 
-def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
+def _plan_minibatches(state: ClassicState, config: RunConfig) -> Event:
     step, place = open_step(state)
     groups: list[Minibatch] = []
     for index, batch in enumerate(step.batches):
@@ -103,30 +103,30 @@ def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
             continue
         rows = state.rollouts[at]
         measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
-        failures = [item for item, outcome in measured if not run.passes(outcome)]
-        successes = [item for item, outcome in measured if run.passes(outcome)]
-        groups += _groups(at, "failure", shuffled(failures, batch.seed), run)
-        if not run.config.gradient.failure_only:
-            groups += _groups(at, "success", shuffled(successes, batch.seed + 1), run)
+        failures = [item for item, outcome in measured if not config.passes(outcome)]
+        successes = [item for item, outcome in measured if config.passes(outcome)]
+        groups += _groups(at, "failure", shuffled(failures, batch.seed), config)
+        if not config.gradient.failure_only:
+            groups += _groups(at, "success", shuffled(successes, batch.seed + 1), config)
     return MinibatchesPlanned(step=step.number, groups=tuple(groups))
 
 
-def _groups(place: Place, kind: PatchSource, items: list[str], run: RunData) -> list[Minibatch]:
+def _groups(place: Place, kind: PatchSource, items: list[str], config: RunConfig) -> list[Minibatch]:
     return [
         Minibatch(id=place.analyst(kind, index), kind=kind, place=place, items=chunk)
-        for index, chunk in enumerate(chunks(items, run.config.gradient.minibatch_size))
+        for index, chunk in enumerate(chunks(items, config.gradient.minibatch_size))
     ]
 
 
-def _choose_first(state: ClassicState, run: RunData) -> Event:
+def _choose_first(state: ClassicState, config: RunConfig) -> Event:
     """The pool up to the budget: all of it where it fits, nothing where the budget is 0."""
     step, place = open_step(state)
-    pool = pool_of(run, step, place)
-    budget = budget_of(state, run, step, len(pool))
+    pool = pool_of(config, step, place)
+    budget = budget_of(state, config, step, len(pool))
     return EditsRanked(step=step.number, budget=budget, pool=pool, chosen=pool[:budget])
 
 
-def _skip_step(reason: SkipReason, state: ClassicState, run: RunData) -> Event:
+def _skip_step(reason: SkipReason, state: ClassicState, config: RunConfig) -> Event:
     """The step's end without a candidate, with what led to it."""
     step, _ = open_step(state)
     built = state.built
@@ -139,8 +139,8 @@ def _skip_step(reason: SkipReason, state: ClassicState, run: RunData) -> Event:
         "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
-        "too_large": "" if built is None else too_large(run, built.candidate),
-        "untrusted_only": "" if built is None else untrusted_parts(state, run),
+        "too_large": "" if built is None else too_large(config, built.candidate),
+        "untrusted_only": "" if built is None else untrusted_parts(state, config),
     }
     detail = "; ".join(each for each in (details[reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=reason, detail=detail)
@@ -151,7 +151,7 @@ def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
     return f"budget {ranked.budget} of {len(ranked.pool)} {'edits' if first is None else called(first)}"
 
 
-def _pause_for_optimizer(state: ClassicState, run: RunData) -> Event:
+def _pause_for_optimizer(state: ClassicState, config: RunConfig) -> Event:
     """The optimizer could not be reached: that is an outage, not a step with nothing to fix."""
     step, place = open_step(state)
     open_questions = unanswered(step)
@@ -165,34 +165,33 @@ def _pause_for_optimizer(state: ClassicState, run: RunData) -> Event:
     )
 
 
-def _extend_appendix(state: ClassicState, run: RunData, guard: LeakGuard) -> Event:
+def _extend_appendix(state: ClassicState, config: RunConfig, guard: LeakGuard) -> Event:
     step, _ = open_step(state)
-    return extension(step, state.current.skill, run, guard)
+    return extension(step, state.current.skill, config, guard)
 
 
-def _build_candidate(state: ClassicState, run: RunData, guard: LeakGuard) -> Event:
+def _build_candidate(state: ClassicState, config: RunConfig, guard: LeakGuard) -> Event:
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
-    close, pins = not run.config.follows("leave_gaps"), state.steering.pins
+    close, pins = not config.follows("leave_gaps"), state.steering.pins
     return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
 
-def _write_appendix(state: ClassicState, run: RunData) -> Event:
-    return written(state, run)
+def _write_appendix(state: ClassicState, config: RunConfig) -> Event:
+    return written(state, config)
 
 
-_WITH_A_GUARD: Mapping[str, Callable[[ClassicState, RunData, LeakGuard], Event]] = {
+_WITH_A_GUARD: Mapping[str, Callable[[ClassicState, RunConfig, LeakGuard], Event]] = {
     "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
 }
 """What takes in texts that analysts wrote, who saw tried items: the guard is over these."""
 
-_BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
+_BY_FACTS: Mapping[str, Callable[[ClassicState, RunConfig], Event]] = {
     "plan_epoch": _plan_epoch,
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
     "choose_first": _choose_first,
-    "gate_candidate": candidate_gated,
     "write_appendix": _write_appendix,
     "place_slow_block": place_slow_block,
     "skip_first_meta_skill": skip_first_meta_skill,
@@ -206,24 +205,24 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
 }
 
 
-def _by_facts(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
-    return _BY_FACTS[name](state, run)
+def _by_facts(name: str, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Event:
+    return _BY_FACTS[name](state, config)
 
 
-def _guarded(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
-    return _WITH_A_GUARD[name](state, run, _guard_of_step(state, run, evidence))
+def _guarded(name: str, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Event:
+    return _WITH_A_GUARD[name](state, config, _guard_of_step(state, config, evidence))
 
 
-def _guard_of_step(state: ClassicState, run: RunData, evidence: RecordedTexts) -> LeakGuard:
+def _guard_of_step(state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> LeakGuard:
     """Over all items that the open step has tried."""
     assert state.algorithm.step is not None
     assert state.algorithm.step.groups is not None
     rows = [state.rollouts[group.place][item] for group in state.algorithm.step.groups for item in group.items]
-    return guard(rows, state.current.skill, run, evidence)
+    return guard(rows, state.current.skill, config, evidence)
 
 
 DECISIONS: Mapping[str, Decision[Classic]] = {
-    **FINAL_DECISIONS,
+    **gate_decisions(GATE),
     **{name: partial(_by_facts, name) for name in _BY_FACTS},
     **{name: partial(_guarded, name) for name in _WITH_A_GUARD},
 }
@@ -291,7 +290,7 @@ CLASSIC: Algorithm[Classic] = Algorithm(
     stage=_stage,
     under_way=under_way,
     heeds=frozenset(get_args(Order)),
-    place=lambda state: open_step(state)[1],
+    gate=GATE,
     doubts=untrusted_parts,
     judging=judging,
     elsewhere=elsewhere,

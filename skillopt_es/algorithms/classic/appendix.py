@@ -17,10 +17,9 @@ from skillopt_es.algorithms.classic.jobs import ConsolidateJob
 from skillopt_es.algorithms.classic.modes import mode_of
 from skillopt_es.algorithms.classic.state import ClassicState, StepState
 from skillopt_es.algorithms.optimizer import question
-from skillopt_es.config import OptimizerConfig
+from skillopt_es.config import OptimizerConfig, RunConfig
 from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Decide, Questions
 from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten
 from skillopt_es.events.places import Place
@@ -31,24 +30,24 @@ from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_
 from skillopt_es.skill.leaks import LeakGuard
 
 
-def notes_work(run: RunData, step: StepState, place: Place) -> Decide | Questions | None:
+def notes_work(config: RunConfig, step: StepState, place: Place) -> Decide | Questions | None:
     """What is still to do about the notes of a step whose analysts have all answered."""
     if step.extended is None:
         return Decide("extend_appendix") if any(patch.notes for patch in step.patches.values()) else None
-    threshold = run.config.optimizer.skill_aware_consolidate_threshold
+    threshold = config.optimizer.skill_aware_consolidate_threshold
     many = 0 < threshold < len(step.extended.notes)
     if many and step.extended.added and step.consolidated is None:
         return Questions((ConsolidateJob(slot=place / "appendix"),))
     return None
 
 
-def extension(step: StepState, current: SkillTree, run: RunData, guard: LeakGuard) -> AppendixExtended:
+def extension(step: StepState, current: SkillTree, config: RunConfig, guard: LeakGuard) -> AppendixExtended:
     """The notes of all analysts, in the order of the plan, joined to those that the skill has."""
     assert step.groups is not None
     proposed = [Proposed(group.id, note) for group in step.groups for note in step.patches[group.id].notes]
-    most = run.config.optimizer.skill_aware_max_notes
+    most = config.optimizer.skill_aware_max_notes
     notes, reports = extended(appendix_notes(current.text), proposed, most=most, leak=guard.leak)
-    order: AppendixOrder = "after_verdict" if run.config.follows("notes_after_verdict") else "measured"
+    order: AppendixOrder = "after_verdict" if config.follows("notes_after_verdict") else "measured"
     return AppendixExtended(step=step.number, order=order, reports=reports, notes=notes)
 
 
@@ -71,7 +70,7 @@ def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:
     return skill.with_text(with_appendix(skill.text, notes)) if notes else skill
 
 
-def written(state: ClassicState, run: RunData) -> AppendixWritten:
+def written(state: ClassicState, config: RunConfig) -> AppendixWritten:
     """The notes of the last step in the current skill, after the verdict."""
     skill = with_notes(state.current.skill, state.algorithm.unwritten)
     known = state.measured.get(skill.hash)
@@ -82,7 +81,7 @@ def written(state: ClassicState, run: RunData) -> AppendixWritten:
         skill=skill,
         notes=state.algorithm.unwritten,
         value=known.value if known else None,
-        stale_from=kept_score(state.current, skill, run),
+        stale_from=kept_score(state.current, skill, config),
     )
 
 
@@ -97,7 +96,7 @@ def asks_for_notes(optimizer: OptimizerConfig, kind: PatchSource) -> bool:
 
 
 def consolidate(
-    job: ConsolidateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+    job: ConsolidateJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[ConsolidationReply]:
     """The shorter list, or the old one and why."""
     step = state.algorithm.step
@@ -106,7 +105,7 @@ def consolidate(
     before = step.extended.notes
     lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
     request = question(
-        run,
+        config,
         slot=job.slot,
         stage="appendix",
         prompt="consolidate_notes",

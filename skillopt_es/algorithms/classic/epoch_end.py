@@ -14,9 +14,9 @@ from attrs import frozen
 from skillopt_es.algorithms.classic.evaluations import guidance_contest, judged_guidance
 from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.algorithms.classic.taint import untrusted_guidance
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Judging
 from skillopt_es.engine.draws import comparison_candidates, comparison_sample
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
     AppendixWritten,
     ComparisonDrawn,
@@ -49,14 +49,14 @@ _KEPT = {
 }
 
 
-def selected_pairs(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
+def selected_pairs(state: ClassicState, config: RunConfig) -> tuple[Compared, ...]:
     """The compared items that the pair policy keeps, at most as many as were asked for."""
-    optimizer = run.config.optimizer
+    optimizer = config.optimizer
     kept = _KEPT[optimizer.longitudinal_pair_policy]
-    return tuple(row for row in compare(state, run) if row.pair.category in kept)[: optimizer.slow_update_samples]
+    return tuple(row for row in compare(state, config) if row.pair.category in kept)[: optimizer.slow_update_samples]
 
 
-def compare(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
+def compare(state: ClassicState, config: RunConfig) -> tuple[Compared, ...]:
     """The drawn items that were measured under both skills, in drawn order."""
     assert state.algorithm.epoch is not None
     assert state.algorithm.epoch.comparison is not None
@@ -68,7 +68,7 @@ def compare(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
     for item in state.algorithm.epoch.comparison.items:
         before, now = previous[item], current[item]
         if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
-            pair = _pair(item, before=run.passes(before.outcome), now=run.passes(now.outcome))
+            pair = _pair(item, before=config.passes(before.outcome), now=config.passes(now.outcome))
             found.append(Compared(pair, before, now))
     return tuple(found)
 
@@ -79,44 +79,44 @@ def _pair(item: str, *, before: bool, now: bool) -> Pair:
     return Pair(item, "improved" if now else "persistent_fail")
 
 
-def place_slow_block(state: ClassicState, run: RunData) -> Event:
+def place_slow_block(state: ClassicState, config: RunConfig) -> Event:
     """The first epoch's end: an empty place for guidance in the skill."""
     skill = state.current.skill
     placed = skill.with_text(with_slow_placeholder(skill.text))
     return SlowUpdateApplied(
         epoch=1,
         skill=placed,
-        verdict=_ungated("placeholder", state, run, placed),
+        verdict=_ungated("placeholder", state, config, placed),
         candidate=placed.hash,
     )
 
 
 def _ungated(
-    action: Literal["placeholder", "force_accept"], state: ClassicState, run: RunData, placed: SkillTree
+    action: Literal["placeholder", "force_accept"], state: ClassicState, config: RunConfig, placed: SkillTree
 ) -> GateVerdict:
     """A text that is taken unmeasured, with the score that it had before or goes on with."""
     known = state.measured.get(placed.hash)
     return GateVerdict(
         action=action,
         candidate_score=known.score if known else None,
-        candidate_value=run.gate_value(known.score, placed) if known else None,
-        stale_from=kept_score(state.current, placed, run),
+        candidate_value=config.gate_value(known.score, placed) if known else None,
+        stale_from=kept_score(state.current, placed, config),
     )
 
 
-def skip_first_meta_skill(state: ClassicState, run: RunData) -> Event:
+def skip_first_meta_skill(state: ClassicState, config: RunConfig) -> Event:
     """The first epoch writes no meta skill."""
     return MetaSkillWritten(epoch=1, result="first_epoch")
 
 
-def draw_comparison(state: ClassicState, run: RunData) -> Event:
+def draw_comparison(state: ClassicState, config: RunConfig) -> Event:
     """The tasks on which an epoch's first and last skill are compared."""
     assert state.algorithm.epoch is not None
     items = comparison_sample(
-        run.started.splits.train,
+        state.started.splits.train,
         epoch=state.algorithm.epoch.number,
-        seed=run.config.train.seed,
-        count=run.config.optimizer.slow_update_samples,
+        seed=config.train.seed,
+        count=config.optimizer.slow_update_samples,
     )
     return ComparisonDrawn(
         epoch=state.algorithm.epoch.number,
@@ -126,29 +126,29 @@ def draw_comparison(state: ClassicState, run: RunData) -> Event:
     )
 
 
-def extend_comparison(state: ClassicState, run: RunData) -> Event:
+def extend_comparison(state: ClassicState, config: RunConfig) -> Event:
     """More tasks for the comparison."""
     assert state.algorithm.epoch is not None
-    return ComparisonExtended(epoch=state.algorithm.epoch.number, items=more_to_compare(state, run))
+    return ComparisonExtended(epoch=state.algorithm.epoch.number, items=more_to_compare(state, config))
 
 
-def more_to_compare(state: ClassicState, run: RunData) -> tuple[str, ...]:
+def more_to_compare(state: ClassicState, config: RunConfig) -> tuple[str, ...]:
     """The next tasks to compare, when the policy wants turned ones and there are too few; none when that is all."""
     assert state.algorithm.epoch is not None
     assert state.algorithm.epoch.comparison is not None
-    optimizer = run.config.optimizer
+    optimizer = config.optimizer
     drawn = state.algorithm.epoch.comparison
-    one_text = drawn.previous == drawn.current and not run.config.follows("epoch_end")
+    one_text = drawn.previous == drawn.current and not config.follows("epoch_end")
     if optimizer.longitudinal_pair_policy != "changed" or one_text:
         return ()
-    missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
+    missing = optimizer.slow_update_samples - len(selected_pairs(state, config))
     candidates = comparison_candidates(
-        run.started.splits.train, epoch=state.algorithm.epoch.number, seed=run.config.train.seed, compared=drawn.items
+        state.started.splits.train, epoch=state.algorithm.epoch.number, seed=config.train.seed, compared=drawn.items
     )
     return candidates[: max(0, missing)]
 
 
-def apply_slow_update(state: ClassicState, run: RunData) -> Event:
+def apply_slow_update(state: ClassicState, config: RunConfig) -> Event:
     """What becomes of an epoch's guidance: forced, gated, unchanged or postponed."""
     assert state.algorithm.epoch is not None
     assert state.algorithm.epoch.proposed is not None
@@ -159,7 +159,7 @@ def apply_slow_update(state: ClassicState, run: RunData) -> Event:
     if candidate.hash == current.hash:
         unchanged = GateVerdict(action="unchanged")
         return SlowUpdateApplied(epoch=proposed.epoch, skill=current, verdict=unchanged, guidance=proposed.guidance)
-    verdict = _guidance_verdict(state, run, candidate)
+    verdict = _guidance_verdict(state, config, candidate)
     return SlowUpdateApplied(
         epoch=proposed.epoch,
         skill=candidate if verdict.taken else current,
@@ -169,28 +169,28 @@ def apply_slow_update(state: ClassicState, run: RunData) -> Event:
     )
 
 
-def _guidance_verdict(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
-    if not run.config.optimizer.slow_update_gate_with_selection:
-        return _ungated("force_accept", state, run, candidate)
-    if too_large(run, candidate):
+def _guidance_verdict(state: ClassicState, config: RunConfig, candidate: SkillTree) -> GateVerdict:
+    if not config.optimizer.slow_update_gate_with_selection:
+        return _ungated("force_accept", state, config, candidate)
+    if too_large(config, candidate):
         return GateVerdict(action="reject", reason="too_large")
-    if untrusted_guidance(state, run):
+    if untrusted_guidance(state, config):
         return GateVerdict(action="reject", reason="untrusted_only")
-    return judged_guidance(state, run, candidate)
+    return judged_guidance(state, config, candidate)
 
 
-def apply_late_slow_update(state: ClassicState, run: RunData) -> Event:
+def apply_late_slow_update(state: ClassicState, config: RunConfig) -> Event:
     """The same for an epoch that is over."""
-    return apply_slow_update(at_owed_epoch(state), run)
+    return apply_slow_update(at_owed_epoch(state), config)
 
 
-def complete_epoch(state: ClassicState, run: RunData) -> Event:
+def complete_epoch(state: ClassicState, config: RunConfig) -> Event:
     """The epoch is over."""
     assert state.algorithm.epoch is not None
     return EpochCompleted(epoch=state.algorithm.epoch.number)
 
 
-def judging(state: ClassicState, event: Event) -> Judging | None:
+def judging(state: ClassicState, config: RunConfig, event: Event) -> Judging | None:
     """What the gate decided about guidance, in the state before it; a finished epoch's is judged as its own was."""
     if not isinstance(event, SlowUpdateApplied) or not event.verdict.by_gate:
         return None
@@ -203,9 +203,9 @@ def judging(state: ClassicState, event: Event) -> Judging | None:
     assert candidate is not None
     return Judging(
         number=event.epoch,
-        contest=guidance_contest(then, candidate),
-        refused=lambda run: bool(too_large(run, candidate)) or untrusted_guidance(then, run),
-        decide=lambda run: apply_slow_update(then, run),
+        contest=guidance_contest(then, config, candidate),
+        refused=lambda config: bool(too_large(config, candidate)) or untrusted_guidance(then, config),
+        decide=lambda config: apply_slow_update(then, config),
     )
 
 

@@ -8,9 +8,9 @@ from skillopt_es.algorithms.classic.epoch_end import Compared, selected_pairs
 from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.algorithms.optimizer import guard, question, skill_section
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
@@ -30,26 +30,26 @@ _TITLES = {
 
 
 def propose_slow_update(
-    job: SlowUpdateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+    job: SlowUpdateJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[EpochText]:
     """The guidance and the skill it would make, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
     skill = state.current.skill
-    compared = selected_pairs(state, run)
+    compared = selected_pairs(state, config)
     request = question(
-        run,
+        config,
         slot=(Place.of_epoch(job.epoch).slow / "advice").after_step(job.after),
         stage="slow_update",
         prompt="slow_update",
         sections=(
             *_skills(state),
             "## Guidance in force\n" + (slow_guidance(skill.text) or "(none yet)"),
-            _comparison_section(compared, state, run, evidence),
+            _comparison_section(compared, state, config, evidence),
         ),
         schema=SLOW_UPDATE_SCHEMA,
     )
     tried = [row for pair in compared for row in (pair.previous, pair.current)]
-    read = partial(_read_guidance, guard=guard(tried, skill, run, evidence))
+    read = partial(_read_guidance, guard=guard(tried, skill, config, evidence))
     named = partial(SlowUpdateProposed, epoch=job.epoch, pairs=tuple(row.pair for row in compared))
 
     def guided(reply: EpochText, calls: tuple[CallRef, ...]) -> SlowUpdateProposed:
@@ -70,7 +70,7 @@ def _read_guidance(text: str, *, guard: LeakGuard) -> EpochText | Unusable:
 
 
 def write_meta_skill(
-    job: MetaSkillJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+    job: MetaSkillJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[EpochText]:
     """The optimizer's meta skill for the next epoch, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
@@ -81,14 +81,14 @@ def write_meta_skill(
         skill_section(state.algorithm.epoch.last_skill, "Skill now"),
     )
     request = question(
-        run,
+        config,
         slot=(Place.of_epoch(job.epoch) / "meta").after_step(job.after),
         stage="meta_skill",
         prompt="meta_skill",
         sections=(
             *(skills if job.after is None else _skills(state)),
             "## Your previous notes\n" + (state.algorithm.epoch.meta_skill or "(none yet)"),
-            _comparison_section(selected_pairs(state, run), state, run, evidence),
+            _comparison_section(selected_pairs(state, config), state, config, evidence),
         ),
         schema=META_SKILL_SCHEMA,
     )
@@ -113,7 +113,7 @@ def _skills(state: ClassicState) -> tuple[str, ...]:
 
 
 def _comparison_section(
-    compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: RecordedTexts
+    compared: tuple[Compared, ...], state: ClassicState, config: RunConfig, evidence: RecordedTexts
 ) -> str:
     assert state.algorithm.epoch is not None
     assert state.algorithm.epoch.last_skill is not None
@@ -122,7 +122,7 @@ def _comparison_section(
         f"## The same {len(compared)} tasks under both skills",
         ", ".join(f"{category} {count}" for category, count in counts.items()),
     ]
-    most = run.config.gradient.max_trajectory_chars // 2
+    most = config.gradient.max_trajectory_chars // 2
     before, now = state.algorithm.epoch.first_skill.text, state.algorithm.epoch.last_skill.text
     for category in _ORDER:
         lines.append(f"\n### {_TITLES[category]}")
@@ -133,6 +133,6 @@ def _comparison_section(
             said = f"answered: {row.previous.prediction!r}\nnow: {row.current.prediction!r}"
             lines.append(fenced("result", f"item: {row.pair.item}\n{said}"))
             if category != "stable_success":
-                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before, run=run))
-                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now, run=run))
+                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before, config=config))
+                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now, config=config))
     return "\n".join(lines)

@@ -11,8 +11,7 @@ from math import ceil
 
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.draws import epoch_batches
-from skillopt_es.engine.estimates import Part, is_for_certificate, most_for_certificate, most_turns
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.estimates import Part, Planned, is_for_certificate, most_for_certificate, most_turns
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
 from skillopt_es.gate.verdicts import rule_of
 
@@ -36,7 +35,7 @@ def planned_steps(train: TrainConfig, items: int) -> tuple[int, int]:
     return steps, steps * train.num_epochs
 
 
-def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
+def plan_of(run: Planned, steps: int, epochs: int) -> tuple[Part, ...]:
     """The parts of so many steps and epochs, in the order in which a run meets them."""
     return tuple(part for part in _Plan(run, steps, epochs).parts() if part.high)
 
@@ -56,11 +55,11 @@ def kind_of(slot: str, stage: str) -> str:
 class _Plan:
     """Everything that the parts are counted from."""
 
-    def __init__(self, run: RunData, steps: int, epochs: int) -> None:
+    def __init__(self, run: Planned, steps: int, epochs: int) -> None:
         self.run = run
         self.steps = steps
         self.later = max(0, epochs - 1)
-        self.val = len(run.selection_items)
+        self.val = len(run.validation_items)
         self.fresh = run.config.evaluation.fresh_score
         self.draws = 2 * (rule_of(run.config).repeats - 1)  # the most that a verdict wants beyond the first ones
         self.batches = self._batches()
@@ -153,7 +152,7 @@ class _Plan:
         ]
 
     def _final(self) -> list[Part]:
-        config, tests = self.run.config, len(self.run.test_items)
+        config, tests = self.run.config, len(self.run.tested_items)
         fresh = most_for_certificate(self.run)
         promotes = config.evaluation.eval_test or not config.follows("promote_if_tested")
         differs = config.optimizer.use_slow_update or not config.evaluation.use_gate

@@ -7,9 +7,10 @@ Pure functions of the state.
 from __future__ import annotations
 
 from skillopt_es.algorithms.classic.state import ClassicState, EpochState, StepState, step_after
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import comparison_seed
 from skillopt_es.engine.evaluations import missing
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Contest, Evaluation, Rollouts, Unit, Work
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, SkillTree
@@ -33,11 +34,11 @@ def train_evaluations(place: Place, step: StepState, current: Standing) -> list[
     ]
 
 
-def comparison_evaluations(state: ClassicState, run: RunData, epoch: EpochState) -> list[Evaluation]:
+def comparison_evaluations(state: ClassicState, config: RunConfig, epoch: EpochState) -> list[Evaluation]:
     """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
     assert epoch.comparison is not None
     place = Place.of_epoch(epoch.number).slow
-    seed = comparison_seed(run.config.train.seed, epoch.number)
+    seed = comparison_seed(config.train.seed, epoch.number)
     current = Evaluation(
         place=place.current,
         purpose="slow_current",
@@ -46,7 +47,7 @@ def comparison_evaluations(state: ClassicState, run: RunData, epoch: EpochState)
         skill=state.current.skill,
         seed=seed,
     )
-    if epoch.comparison.previous == epoch.comparison.current and not run.config.follows("epoch_end"):
+    if epoch.comparison.previous == epoch.comparison.current and not config.follows("epoch_end"):
         return [current]
     previous = Evaluation(
         place=place.previous,
@@ -72,19 +73,20 @@ def units_ahead(work: Work, state: ClassicState) -> tuple[Unit, ...]:
     return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
 
 
-def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
+def guidance_contest(state: ClassicState, config: RunConfig, candidate: SkillTree) -> Contest:
     """The open epoch's guidance against the current skill."""
     assert state.algorithm.epoch is not None
     place = Place.of_epoch(state.algorithm.epoch.number).slow
     return Contest(
         candidate=candidate,
         standing=state.current,
+        items=validation_items(state.started, config),
         candidate_place=place.gate,
         current_place=place.standing,
     )
 
 
-def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
+def judged_guidance(state: ClassicState, config: RunConfig, candidate: SkillTree) -> GateVerdict:
     """The verdict over the open epoch's guidance, where it has to pass the gate."""
-    contest = guidance_contest(state, candidate)
-    return weighed(state, run, contest, contest.against(state.best), use_gate=True)
+    contest = guidance_contest(state, config, candidate)
+    return weighed(state, config, contest, contest.against(state.best), use_gate=True)

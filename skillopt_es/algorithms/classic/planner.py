@@ -25,17 +25,21 @@ from skillopt_es.algorithms.classic.jobs import (
     SlowUpdateJob,
 )
 from skillopt_es.algorithms.classic.state import (
+    Classic,
     ClassicState,
     EpochState,
     StepState,
     at_owed_epoch,
     is_train,
+    open_step,
     unanswered,
     under_way,
 )
 from skillopt_es.algorithms.classic.taint import untrusted_guidance, untrusted_parts
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.algorithms import GatePolicy
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import AddUp, Decide, Questions, Work
 from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
@@ -52,89 +56,92 @@ from skillopt_es.gate.verdicts import (
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.schedule import edit_budget
 
+GATE: GatePolicy[Classic] = GatePolicy(place=lambda state: open_step(state)[1])
+"""How the open step's candidate meets the gate."""
 
-def next_work(state: ClassicState, run: RunData) -> Work | None:
+
+def next_work(state: ClassicState, config: RunConfig) -> Work | None:
     """The next thing to do, or None when the run is complete."""
     if state.completed is not None:
         return None
-    initial = run.started.skill
+    initial, items = state.started.skill, validation_items(state.started, config)
     if initial.hash not in state.measured:
-        return measure(state, [selection(run, BASELINE, initial)])
-    fresh = measure(state, fresh_evaluation(state, run))
+        return measure(state, [selection(config, BASELINE, initial, items)])
+    fresh = measure(state, fresh_evaluation(state, config, items))
     if fresh is not None:
         return fresh
     if state.stopped is not None:
-        return final_work(state, run)
-    if should_stop(state, run):
+        return final_work(state, config, GATE)
+    if should_stop(state, config):
         return Decide("stop_training")
-    return late_end_work(state, run) or _due_work(state, run)
+    return late_end_work(state, config) or _due_work(state, config)
 
 
-def _due_work(state: ClassicState, run: RunData) -> Work:
+def _due_work(state: ClassicState, config: RunConfig) -> Work:
     """What the epoch or the run needs next."""
     if state.algorithm.epoch is not None and state.algorithm.epochs_done < state.algorithm.epoch.number:
-        return _epoch_work(state, run, state.algorithm.epoch)
-    if state.algorithm.epochs_done < run.config.train.num_epochs:
+        return _epoch_work(state, config, state.algorithm.epoch)
+    if state.algorithm.epochs_done < config.train.num_epochs:
         return Decide("plan_epoch")
-    return final_work(state, run)
+    return final_work(state, config, GATE)
 
 
-def _epoch_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work:
+def _epoch_work(state: ClassicState, config: RunConfig, epoch: EpochState) -> Work:
     if state.algorithm.unwritten:
         return Decide("write_appendix")
     step = state.algorithm.step
-    return epoch_end_work(state, run, epoch) if step is None else step_work(state, run, epoch, step)
+    return epoch_end_work(state, config, epoch) if step is None else step_work(state, config, epoch, step)
 
 
-def step_work(state: ClassicState, run: RunData, epoch: EpochState, step: StepState) -> Work:
+def step_work(state: ClassicState, config: RunConfig, epoch: EpochState, step: StepState) -> Work:
     """The next thing that the open step needs."""
     place = Place.of_step(epoch.number, step.number)
     if step.groups is None:
-        return _batch_work(state, run, step, place)
+        return _batch_work(state, config, step, place)
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
     if state.built is None and (step.ranked is None or step.ranked.failed):
-        return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
+        return _collected(config, step, place) or _selection_of_edits(state, config, step, place)
     if state.built is None:
-        return _candidate_work(run, step, place)
-    return _gate_work(state, run, step, place)
+        return _candidate_work(config, step, place)
+    return _gate_work(state, config, step, place)
 
 
-def _batch_work(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
+def _batch_work(state: ClassicState, config: RunConfig, step: StepState, place: Place) -> Work:
     """A step's rollouts, and what comes after them."""
     batches = train_evaluations(place, step, state.current)
-    rollouts = measure(state, [*batches, *beside(state, run, place, batches)])
+    rollouts = measure(state, [*batches, *beside(state, config, place, batches)])
     if rollouts is not None:
         return rollouts
     if is_due(state, place):
         return Decide("wager")
-    return Decide("skip:no_edit_chosen" if _nothing_allowed(state, run, step) else "plan_minibatches")
+    return Decide("skip:no_edit_chosen" if _nothing_allowed(state, config, step) else "plan_minibatches")
 
 
-def _candidate_work(run: RunData, step: StepState, place: Place) -> Work:
+def _candidate_work(config: RunConfig, step: StepState, place: Place) -> Work:
     chosen = step.ranked.chosen if step.ranked is not None else ()
-    rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
+    rewrites = config.optimizer.skill_update_mode == "rewrite_from_suggestions"
     if chosen and rewrites and step.rewritten is None:
         return Questions((RewriteJob(slot=place / "rewrite", chosen=chosen),))
     if unanswered(step):
         return Decide("pause_for_optimizer")
     if notes_for_candidate(step):
         return Decide("build_candidate")
-    if not chosen and not run.config.follows("gate_unchanged"):
+    if not chosen and not config.follows("gate_unchanged"):
         return Decide("skip:no_edit_chosen")
     failed = step.rewritten is not None and step.rewritten.result != "written"
     return Decide("skip:no_rewrite" if failed else "build_candidate")
 
 
-def _collected(run: RunData, step: StepState, place: Place) -> Work | None:
+def _collected(config: RunConfig, step: StepState, place: Place) -> Work | None:
     """What the patches of a step lead to besides their edits; None when it is time for the edits."""
     patches = [*step.patches.values()]
     nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
     # First of all: that nobody could be reached must not look as if there were nothing to fix.
     if nobody or unanswered(step):
         return Decide("pause_for_optimizer")
-    about_notes = notes_work(run, step, place)
+    about_notes = notes_work(config, step, place)
     if about_notes is not None or any(map(proposals_in, patches)):
         return about_notes
     if notes_for_candidate(step):
@@ -146,44 +153,44 @@ def _collected(run: RunData, step: StepState, place: Place) -> Work | None:
     return Decide("skip:nothing_proposed" if patches else "skip:nothing_to_fix")
 
 
-def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
+def _selection_of_edits(state: ClassicState, config: RunConfig, step: StepState, place: Place) -> Work:
     """Which of the pool to apply: a question where there are more than the step may apply."""
-    merges, _ = merge_plan(step, place, run.config.gradient.merge_batch_size)
+    merges, _ = merge_plan(step, place, config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
-    pool, optimizer = pool_of(run, step, place), run.config.optimizer
+    pool, optimizer = pool_of(config, step, place), config.optimizer
     drafts = optimizer.skill_update_mode == "full_rewrite_minibatch"
     if not drafts and optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=place / "learning-rate", pool=pool),))
-    budget = budget_of(state, run, step, len(pool))
+    budget = budget_of(state, config, step, len(pool))
     # Where all are taken, or none, there is nothing to ask.
     if drafts or len(pool) <= budget or budget == 0:
         return Decide("choose_first")
     return Questions((RankJob(slot=place / "rank", pool=pool, budget=budget),))
 
 
-def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
+def pool_of(config: RunConfig, step: StepState, place: Place) -> tuple[str, ...]:
     """What a step may choose from once its merges are made, by id."""
     # Derived anew, not kept: the plan is a function of the recorded patches and merges.
-    _, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
+    _, top = merge_plan(step, place, config.gradient.merge_batch_size)
     return tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
 
 
-def _nothing_allowed(state: ClassicState, run: RunData, step: StepState) -> bool:
+def _nothing_allowed(state: ClassicState, config: RunConfig, step: StepState) -> bool:
     """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
-    optimizer = run.config.optimizer
+    optimizer = config.optimizer
     # Reminder notes are no edits; by SkillOpt's budget, 0 takes one edit.
-    if optimizer.use_skill_aware_reflection or run.config.follows("edit_budget"):
+    if optimizer.use_skill_aware_reflection or config.follows("edit_budget"):
         return False
     if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
         return False
-    by_schedule = optimizer.lr_control_mode == "fixed" and budget_of(state, run, step, 0) == 0
+    by_schedule = optimizer.lr_control_mode == "fixed" and budget_of(state, config, step, 0) == 0
     return optimizer.learning_rate == 0 or by_schedule
 
 
-def budget_of(state: ClassicState, run: RunData, step: StepState, available: int) -> int:
+def budget_of(state: ClassicState, config: RunConfig, step: StepState, available: int) -> int:
     """How many edits a step may apply: as decided, without a cap, or by the schedule."""
-    optimizer, theirs = run.config.optimizer, run.config.follows("edit_budget")
+    optimizer, theirs = config.optimizer, config.follows("edit_budget")
     if optimizer.skill_update_mode == "full_rewrite_minibatch":
         return 1  # drafts exclude each other; there is no learning rate over them
     if step.learning_rate is not None:
@@ -195,7 +202,7 @@ def budget_of(state: ClassicState, run: RunData, step: StepState, available: int
         highest=optimizer.learning_rate,
         lowest=optimizer.min_learning_rate,
         step=state.counts.selections + 1 if theirs else step.number,
-        total_steps=run.started.total_steps,
+        total_steps=state.started.total_steps,
     )
 
 
@@ -246,27 +253,29 @@ def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
     return step.merges[name] if name in step.merges else step.patches[name]
 
 
-def _gate_work(state: ClassicState, run: RunData, step: StepState, place: Place) -> Work:
+def _gate_work(state: ClassicState, config: RunConfig, step: StepState, place: Place) -> Work:
     assert state.built is not None
     candidate = state.built.candidate
-    if candidate.hash == state.built.parent and not run.config.follows("gate_unchanged"):
+    if candidate.hash == state.built.parent and not config.follows("gate_unchanged"):
         return Decide("skip:unchanged")
-    if counts_as_measured(state, run, state.current, candidate):
+    if counts_as_measured(state, config, state.current, candidate):
         return Decide("gate_candidate")
-    if run.config.evaluation.use_gate and too_large(run, candidate):
+    if config.evaluation.use_gate and too_large(config, candidate):
         return Decide("skip:too_large")
-    if run.config.evaluation.use_gate and untrusted_parts(state, run):
+    if config.evaluation.use_gate and untrusted_parts(state, config):
         return Decide("skip:untrusted_only")
-    if run.config.evaluation.use_gate and not state.current.stale_from:
-        drawing = draw_work(state, run, candidate_contest(state))
+    if config.evaluation.use_gate and not state.current.stale_from:
+        drawing = draw_work(state, config, candidate_contest(state, config, state.built, GATE))
     else:
-        drawing = measure(state, unmeasured(state, run, [(place.gate, candidate)]))
+        drawing = measure(
+            state, unmeasured(state, config, [(place.gate, candidate)], validation_items(state.started, config))
+        )
     return drawing or Decide("gate_candidate")
 
 
-def epoch_end_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work:
+def epoch_end_work(state: ClassicState, config: RunConfig, epoch: EpochState) -> Work:
     """The next thing that the end of an epoch needs."""
-    optimizer = run.config.optimizer
+    optimizer = config.optimizer
     slow = optimizer.use_slow_update and epoch.applied is None
     meta = optimizer.use_meta_skill and epoch.meta is None
     # Nothing stands before the first epoch that it could be compared with.
@@ -276,42 +285,42 @@ def epoch_end_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work
         return Decide("skip_first_meta_skill") if meta else Decide("complete_epoch")
     if not (slow or meta):
         return Decide("complete_epoch")
-    return _end_texts_work(state, run, epoch, slow=slow, meta=meta)
+    return _end_texts_work(state, config, epoch, slow=slow, meta=meta)
 
 
-def _end_texts_work(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Work:
+def _end_texts_work(state: ClassicState, config: RunConfig, epoch: EpochState, *, slow: bool, meta: bool) -> Work:
     if epoch.comparison is None:
         return Decide("draw_comparison")
     if epoch.proposed is None and epoch.meta is None:
-        compared = _compare_work(state, run, epoch)
+        compared = _compare_work(state, config, epoch)
         if compared is not None:
             return compared
     jobs: list[Job] = []
     if slow and epoch.proposed is None:
         jobs.append(SlowUpdateJob(epoch.number))
-    if meta and not (slow and run.config.follows("epoch_end")):
+    if meta and not (slow and config.follows("epoch_end")):
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))
-    return _slow_gate_work(state, run, epoch) or Decide("apply_slow_update")
+    return _slow_gate_work(state, config, epoch) or Decide("apply_slow_update")
 
 
-def late_end_work(state: ClassicState, run: RunData) -> Work | None:
+def late_end_work(state: ClassicState, config: RunConfig) -> Work | None:
     """
     What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
 
     The next epoch's own texts take its place. After the last epoch there is one more try.
     """
     owed = state.algorithm.owed
-    if owed is None or state.algorithm.unwritten or not run.config.optimizer.ask_again:
+    if owed is None or state.algorithm.unwritten or not config.optimizer.ask_again:
         return None
     if owed.epoch.proposed is not None:
-        gate = _slow_gate_work(at_owed_epoch(state), run, owed.epoch)
+        gate = _slow_gate_work(at_owed_epoch(state), config, owed.epoch)
         return gate or Decide("apply_late_slow_update")
     here = state.steps_done
-    over = state.algorithm.epochs_done == run.config.train.num_epochs
+    over = state.algorithm.epochs_done == config.train.num_epochs
     # Not where it has just been asked in vain, and not in the middle of a step.
-    if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
+    if not over and (here == owed.epoch.number * state.started.steps_per_epoch or _step_has_begun(state)):
         return None
     jobs: list[Job] = []
     if owed.slow and owed.slow_asked != here:
@@ -329,35 +338,36 @@ def _step_has_begun(state: ClassicState) -> bool:
     return step.groups is not None or any(is_train(place, step.number) for place in state.rollouts)
 
 
-def _compare_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work | None:
+def _compare_work(state: ClassicState, config: RunConfig, epoch: EpochState) -> Work | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
-    work = measure(state, comparison_evaluations(state, run, epoch))
+    work = measure(state, comparison_evaluations(state, config, epoch))
     # All of it is run and nothing summed up yet: the last moment at which items can be added.
-    if isinstance(work, AddUp) and more_to_compare(state, run):
+    if isinstance(work, AddUp) and more_to_compare(state, config):
         return Decide("extend_comparison")
     return work
 
 
-def _slow_gate_work(state: ClassicState, run: RunData, epoch: EpochState) -> Work | None:
+def _slow_gate_work(state: ClassicState, config: RunConfig, epoch: EpochState) -> Work | None:
     """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
     assert epoch.proposed is not None
     candidate = epoch.proposed.candidate
     unchanged = candidate is None or candidate.hash == state.current.skill.hash
-    if candidate is None or unchanged or not run.config.optimizer.slow_update_gate_with_selection:
+    if candidate is None or unchanged or not config.optimizer.slow_update_gate_with_selection:
         return None
-    if too_large(run, candidate) or untrusted_guidance(state, run):
+    if too_large(config, candidate) or untrusted_guidance(state, config):
         return None
     if state.current.stale_from:
-        return measure(state, unmeasured(state, run, [(Place.of_epoch(epoch.number).slow.gate, candidate)]))
-    return draw_work(state, run, guidance_contest(state, candidate))
+        texts = [(Place.of_epoch(epoch.number).slow.gate, candidate)]
+        return measure(state, unmeasured(state, config, texts, validation_items(state.started, config)))
+    return draw_work(state, config, guidance_contest(state, config, candidate))
 
 
 # --- stop rules ------------------------------------------------------------------------------------------------------
 
 
-def should_stop(state: ClassicState, run: RunData) -> bool:
+def should_stop(state: ClassicState, config: RunConfig) -> bool:
     """Whether a rule ends the training here."""
-    train = run.config.train
+    train = config.train
     rules = train.patience is not None or train.target_score is not None or train.no_progress
     if not (rules or state.steering.stop):
         return False
@@ -365,19 +375,19 @@ def should_stop(state: ClassicState, run: RunData) -> bool:
     # A step that has begun, and notes that follow its verdict, come to their end first.
     if over or state.algorithm.unwritten or under_way(state):
         return False
-    return _stop(state, run) is not None
+    return _stop(state, config) is not None
 
 
-def stop_training(state: ClassicState, run: RunData) -> Event:
+def stop_training(state: ClassicState, config: RunConfig) -> Event:
     """The end, by the first rule that holds."""
-    stopped = _stop(state, run)
+    stopped = _stop(state, config)
     assert stopped is not None
     return stopped
 
 
-def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
-    train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
-    if (usual := usual_stop(state, run)) is not None:
+def _stop(state: ClassicState, config: RunConfig) -> TrainingStopped | None:
+    train, value, since, step = config.train, state.best.value, state.best.step, state.steps_done
+    if (usual := usual_stop(state, config)) is not None:
         return usual
     if train.no_progress and _epoch_changed_nothing(state):
         return TrainingStopped(step=step, reason="no_progress", best_value=value, since=since)

@@ -26,10 +26,10 @@ from skillopt_es.algorithms.optimizer import (
     skill_section,
     steering_section,
 )
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchesMerged, SkillRewritten
 from skillopt_es.events.values import BufferEntry, CallRef, FailurePattern, Measured, PatchSource, SkillTree, Suggestion
@@ -68,18 +68,18 @@ def _open(state: ClassicState) -> tuple[StepState, SkillTree, str]:
 # --- what analysts propose -------------------------------------------------------------------------------------------
 
 
-def analyse(job: AnalyseJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
+def analyse(job: AnalyseJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[PatchReply]:
     """An analyst looks at one minibatch of trajectories."""
     step, skill, notes = _open(state)
-    group, optimizer, rows = job.group, run.config.optimizer, state.rollouts[job.group.place]
+    group, optimizer, rows = job.group, config.optimizer, state.rollouts[job.group.place]
     mode, noted = mode_of(optimizer), asks_for_notes(optimizer, group.kind)
-    most = run.config.gradient.max_trajectory_chars
-    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in group.items]
+    most = config.gradient.max_trajectory_chars
+    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text, config=config) for item in group.items]
     word = "Failed" if group.kind == "failure" else "Successful"
     limit = mode.limit.format(most=optimizer.learning_rate)
     prompt = f"analyst_{group.kind}{mode.prompts}"
     request = question(
-        run,
+        config,
         slot=group.id,
         stage="analyst",
         prompt=(prompt, f"skill_aware_{group.kind}{mode.prompts}") if noted else prompt,
@@ -87,7 +87,7 @@ def analyse(job: AnalyseJob, state: ClassicState, run: RunData, evidence: Record
             skill_section(skill),
             buffer_section(state.algorithm.buffer),
             notes,
-            guide_section(run.started.guide),
+            guide_section(state.started.guide),
             steering_section(state.steering),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
@@ -112,15 +112,15 @@ def analyse(job: AnalyseJob, state: ClassicState, run: RunData, evidence: Record
 # --- merges ----------------------------------------------------------------------------------------------------------
 
 
-def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
+def merge(job: MergeJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[PatchReply]:
     """Patches become one; where the model does not help, they are joined as they are."""
     step, skill, notes = _open(state)
-    mode, groups = mode_of(run.config.optimizer), _groups(job, step)
+    mode, groups = mode_of(config.optimizer), _groups(job, step)
     labels = dict(labelled for _, group in groups for labelled in group)
     source: PatchSource = "success" if job.group == "success" else "failure"
     level = f", merge level {job.level}" if job.level else ""
     request = question(
-        run,
+        config,
         slot=job.merge,
         stage="merge",
         prompt=f"merge_{job.group}{mode.prompts}",
@@ -131,7 +131,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: RecordedTe
             mode.shown(groups),
         ),
         schema=naming_files(merge_schema(mode.kind), skill),
-        max_tokens=mode.most_tokens(run.config.optimizer),
+        max_tokens=mode.most_tokens(config.optimizer),
     )
     read = partial(read_merge, of=mode.kind, merge=job.merge, inputs=labels, source=source)
     named = partial(
@@ -158,7 +158,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: RecordedTe
         )
         return merged(PatchReply(proposals=tuple(renamed), reasoning=""), calls, note)
 
-    careful = not_empty(placed_in(skill, read)) if run.config.optimizer.ask_again else read
+    careful = not_empty(placed_in(skill, read)) if config.optimizer.ask_again else read
     return Asking(request=request, read=careful, event=merged, none=none)
 
 
@@ -182,13 +182,13 @@ def _groups(job: MergeJob, step: StepState) -> list[Group]:
 
 
 def choose_learning_rate(
-    job: LearningRateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+    job: LearningRateJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[LearningRateReply]:
     """The optimizer's own number, from the evidence of the step: at most what there is, and 0 when it gives none."""
     step, skill, notes = _open(state)
-    mode, available = mode_of(run.config.optimizer), len(job.pool)
+    mode, available = mode_of(config.optimizer), len(job.pool)
     request = question(
-        run,
+        config,
         slot=job.slot,
         stage="learning_rate",
         prompt=f"lr_autonomous{mode.prompts}",
@@ -218,12 +218,12 @@ def choose_learning_rate(
     return Asking(request=request, read=read_learning_rate, event=chosen, none=partial(named, budget=0))
 
 
-def rank(job: RankJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[RankingReply]:
+def rank(job: RankJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[RankingReply]:
     """The optimizer's choice, or the first of the pool when it makes none; nothing when it could not be reached."""
     step, skill, notes = _open(state)
-    mode = mode_of(run.config.optimizer)
+    mode = mode_of(config.optimizer)
     request = question(
-        run,
+        config,
         slot=job.slot,
         stage="ranking",
         prompt=f"ranking{mode.prompts}",
@@ -269,7 +269,7 @@ def _evidence_section(state: ClassicState, step: StepState, proposed: str) -> st
 # --- a rewrite -------------------------------------------------------------------------------------------------------
 
 
-def rewrite(job: RewriteJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[RewriteReply]:
+def rewrite(job: RewriteJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[RewriteReply]:
     """The chosen suggestions become a whole new skill."""
     step, skill, _ = _open(state)
     by_id = proposals_of(step)
@@ -277,7 +277,7 @@ def rewrite(job: RewriteJob, state: ClassicState, run: RunData, evidence: Record
     rows = json.dumps([fields_of(each) for each in chosen], indent=1, ensure_ascii=False)
     one_file = f"the whole new text of {skill.main}; the other files stay as they are"
     request = question(
-        run,
+        config,
         slot=job.slot,
         stage="rewrite",
         prompt="rewrite_skill",
@@ -288,8 +288,8 @@ def rewrite(job: RewriteJob, state: ClassicState, run: RunData, evidence: Record
             f"Write {'the whole new skill' if len(skill.files) == 1 else one_file} into `new_skill`.",
         ),
         schema=REWRITE_SCHEMA,
-        max_tokens=run.config.optimizer.rewrite_max_completion_tokens,
-        effort=run.config.optimizer.rewrite_reasoning_effort,
+        max_tokens=config.optimizer.rewrite_max_completion_tokens,
+        effort=config.optimizer.rewrite_reasoning_effort,
     )
     named = partial(SkillRewritten, step=step.number)
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from skillopt_es.algorithms.classic.appendix import notes_for_candidate
 from skillopt_es.algorithms.classic.state import ClassicState, StepState, open_step, proposals_of
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.config import RunConfig
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Trust
 from skillopt_es.projections.trust import attempts_of, patches_behind, support_of
 
 
-def untrusted_parts(state: ClassicState, run: RunData) -> str:
+def untrusted_parts(state: ClassicState, config: RunConfig) -> str:
     """What of the open step's candidate no trusted attempt supports; empty for none, or where that is no reason."""
-    if not run.config.evaluation.no_untrusted_only:
+    if not config.evaluation.no_untrusted_only:
         return ""
     step, _ = open_step(state)
     assert state.built is not None
@@ -38,11 +38,11 @@ def _support(state: ClassicState, step: StepState, patches: Iterable[str]) -> st
     return support_of(state.rollouts[place][item].trust for place, item in attempts)
 
 
-def untrusted_guidance(state: ClassicState, run: RunData) -> bool:
+def untrusted_guidance(state: ClassicState, config: RunConfig) -> bool:
     """Whether no trusted pair stands behind the open epoch's guidance, and that is a reason to refuse it."""
     assert state.algorithm.epoch is not None
     assert state.algorithm.epoch.proposed is not None
-    if not run.config.evaluation.no_untrusted_only:
+    if not config.evaluation.no_untrusted_only:
         return False
     place = Place.of_epoch(state.algorithm.epoch.number).slow
     rows = [done for at, done in state.rollouts.items() if place.holds(at)]

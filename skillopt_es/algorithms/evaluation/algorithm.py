@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import evolve as changed
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Algorithm, Refusal, Words, evolve
 from skillopt_es.engine.differences import (
     ILLEGAL,
@@ -23,7 +24,7 @@ from skillopt_es.engine.differences import (
     mismatch,
 )
 from skillopt_es.engine.evaluations import score
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import (
     Recorded,
@@ -43,16 +44,15 @@ def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
     """Walks a log; what does not follow is noted and taken as it is recorded."""
     started = next(events).event
     assert isinstance(started, RunStarted)
-    run = recorded_run(started, folder)
+    config = config_of_run(started, folder)
     # How much may be missing is a setting of each `eval`; that a score was given is evidence, not which it is.
-    shares = changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
-    anything = changed(run.config, rollout=shares)
-    run = changed(run, config=anything)
+    shares = changed(config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
+    config = changed(config, rollout=shares)
     state = evolve(None, started)
     seen = scored = rollouts = 0
     found: list[Mismatch] = []
     for recorded in events:
-        wrong = _problem(recorded, state, run)
+        wrong = _problem(recorded, state, config)
         if wrong is not None:
             found.append(wrong)
         else:
@@ -71,12 +71,12 @@ def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
     )
 
 
-def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | None:
-    event, skill = recorded.event, run.started.skill
+def _problem(recorded: Recorded, state: AnyState, config: RunConfig) -> Mismatch | None:
+    event, skill = recorded.event, state.started.skill
     match event:
         case RunPaused() | RunResumed() | TextsErased() | SealedTestOpened(by="eval"):
             return None
-        case RolloutCompleted() if _sealed(event.item, state, run):
+        case RolloutCompleted() if _sealed(event.item, state, config):
             return mismatch(recorded, "belongs to a sealed test item, and nothing says that the seal was opened")
         case RolloutCompleted():
             found = {"skill": event.skill, "purpose": event.purpose}
@@ -90,9 +90,9 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
                 split=event.split,
                 items=items,
                 skill=skill,
-                seed=run.config.train.seed,
+                seed=config.train.seed,
             )
-            derived = score(evaluation, state, run)
+            derived = score(evaluation, state, config)
             if derived == event:
                 return None
             if isinstance(derived, SkillScored):
@@ -100,8 +100,8 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
     return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
 
 
-def _sealed(item: str, state: AnyState, run: RunData) -> bool:
-    return run.config.env.seal_test and not state.looks.opened and item in run.started.splits.test
+def _sealed(item: str, state: AnyState, config: RunConfig) -> bool:
+    return config.env.seal_test and not state.looks.opened and item in state.started.splits.test
 
 
 _NO_TRAINING = "is an evaluation, not a training run"
@@ -110,7 +110,7 @@ EVALUATION: Algorithm[None] = Algorithm(
     name="evaluation",
     initial=lambda started: None,
     evolve={},
-    next_work=lambda state, run: None,
+    next_work=lambda state, config: None,
     decisions={},
     under_way=lambda state: "",
     words=Words(position=lambda state: "an evaluation of one skill, no training run"),

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.attempts import run_rollouts
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.evaluations import mean_score, score, units_of
 from skillopt_es.engine.loop import Running, waiting_for
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Evaluation, Rollouts
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
@@ -62,8 +62,8 @@ class SplitResult:
 class Scoring:
     """Scores a skill on splits and records what was found."""
 
-    def __init__(self, run: RunData, work: Running) -> None:
-        self._run = run
+    def __init__(self, config: RunConfig, work: Running) -> None:
+        self._config = config
         self._trainer = work.trainer
         self._rollouts = work.rollouts
         self._writer = work.writer
@@ -95,11 +95,11 @@ class Scoring:
 
     async def _result(self, evaluation: Evaluation, progress: Progress) -> SplitResult:
         journaled, first = len(self._writer.journal), evaluation.place
-        standing = standing_rows(self._trainer.state, self._run, evaluation)
+        standing = standing_rows(self._trainer.state, self._config, evaluation)
         rows, texts = await (self._graded(evaluation, standing) if standing else self._tried(evaluation, progress))
         evaluation = evolve(evaluation, place=await self._recorded(evaluation.place, rows, texts))
         state = self._trainer.state
-        event = score(evaluation, state, self._run)
+        event = score(evaluation, state, self._config)
         scored = isinstance(event, SkillScored)
         if scored and evaluation.place not in state.scored:
             await self._trainer.append([event])
@@ -111,7 +111,7 @@ class Scoring:
             by_type=event.by_type if isinstance(event, SkillScored) else {},
             pause=event if isinstance(event, RunPaused) else None,
             rows=tuple(rows),
-            usage=usage_of(used, prices_in(self._run.config.resolved)).total,
+            usage=usage_of(used, prices_in(self._config.resolved)).total,
             made=sum(row.n > journaled for row in used),
         )
 
@@ -125,7 +125,7 @@ class Scoring:
         graded: dict[str, RolloutCompleted] = {}
         async for emission in run_rollouts(
             Rollouts(tuple(units_of(self._trainer.state, measured, measured.items))),
-            self._run,
+            self._config,
             evolve(self._rollouts, calls=calls),
         ):
             graded |= {event.item: event for event in emission.events if isinstance(event, RolloutCompleted)}
@@ -143,7 +143,7 @@ class Scoring:
         units = tuple(units_of(self._trainer.state, evaluation, evaluation.items))
         rows: list[RolloutCompleted] = []
         texts: list[str] = []
-        async for emission in run_rollouts(Rollouts(units), self._run, self._rollouts):
+        async for emission in run_rollouts(Rollouts(units), self._config, self._rollouts):
             rows += [event for event in emission.events if isinstance(event, RolloutCompleted)]
             texts += emission.texts
             progress(evaluation.split, len(rows), len(units))
@@ -166,7 +166,7 @@ class Scoring:
     def _calls(self, rows: Sequence[RolloutCompleted], journaled: int, place: str) -> list[CallRow]:
         journal = self._writer.journal
         used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
-        if self._run.config.target_model.gateway:  # what its agent has asked is spent there, and no event names it
+        if self._config.target_model.gateway:  # what its agent has asked is spent there, and no event names it
             attempts = {row.call.slot for row in used.values()}
             used.update({row.n: row for row in journal.read() if Place(row.call.slot).attempt in attempts})
         failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
@@ -194,12 +194,12 @@ def passes(state: AnyState, first: Place) -> list[Place]:
     return [place for place in map(Place, state.rollouts) if place.is_grading_of(first)]
 
 
-def standing_rows(state: AnyState, run: RunData, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
+def standing_rows(state: AnyState, config: RunConfig, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
     """The rows behind the newest score of this evaluation; none unless there is one, by the settings of now."""
     for place in reversed(passes(state, evaluation.place)):
         rows = state.rollouts[place]
         if place in state.scored and tuple(rows) == evaluation.items:
-            found = score(evolve(evaluation, place=place), state, run)
+            found = score(evolve(evaluation, place=place), state, config)
             return tuple(rows.values()) if isinstance(found, SkillScored) else ()
     return ()
 

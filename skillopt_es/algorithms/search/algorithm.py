@@ -12,50 +12,55 @@ from attrs import evolve
 from skillopt_es.algorithms.optimizer import guard
 from skillopt_es.algorithms.search import folding
 from skillopt_es.algorithms.search.asking import SearchJob, ask_for_edits
-from skillopt_es.algorithms.search.budget import spare_results
 from skillopt_es.algorithms.search.credit import Screened
 from skillopt_es.algorithms.search.estimate import kind_of, plan_of
 from skillopt_es.algorithms.search.examples import examples_due, examples_group, form, show_examples
 from skillopt_es.algorithms.search.groups import groups_to_ask
-from skillopt_es.algorithms.search.planner import drawn_batch, next_work, nobody_vouches_for, stop, untrusted_parts
+from skillopt_es.algorithms.search.planner import (
+    GATE,
+    drawn_batch,
+    next_work,
+    nobody_vouches_for,
+    stop,
+    untrusted_parts,
+)
 from skillopt_es.algorithms.search.pruning import prune, pruning_due, pruning_groups
 from skillopt_es.algorithms.search.results import screened
-from skillopt_es.algorithms.search.sample import judged_by, other_items
+from skillopt_es.algorithms.search.sample import other_items
 from skillopt_es.algorithms.search.state import Search, SearchState, is_recalled, kept_edits, open_step
 from skillopt_es.algorithms.search.together import tries_to_plan
-from skillopt_es.config import TrainConfig
+from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.algorithms import Algorithm, Answered, AtGate, Decision, Words
+from skillopt_es.engine.algorithms import Algorithm, Answered, Decision, Words
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
-from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
+from skillopt_es.gate.verdicts import gate_decisions, too_large
 from skillopt_es.projections.fates import earned
 from skillopt_es.skill.edits import apply_edits
 
 
-def _stop(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    stopped = stop(state, run)
+def _stop(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    stopped = stop(state, config)
     assert stopped is not None
     return stopped
 
 
-def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _plan_step(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     number = state.steps_done + 1
-    seed = run.config.train.seed + number * 1000
-    return events.EpochPlanned(epoch=number, batches=(Batch(seed=seed, items=drawn_batch(state, run, seed)),))
+    seed = config.train.seed + number * 1000
+    return events.EpochPlanned(epoch=number, batches=(Batch(seed=seed, items=drawn_batch(state, config, seed)),))
 
 
-def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    step, groups = open_step(state), groups_to_ask(state, run)
-    shown = examples_group(state, run, evidence) if examples_due(state, run) else ()
-    idle = pruning_groups(state, run, evidence) if pruning_due(state, run) else ()
+def _plan_questions(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    step, groups = open_step(state), groups_to_ask(state, config)
+    shown = examples_group(state, config, evidence) if examples_due(state, config) else ()
+    idle = pruning_groups(state, config, evidence) if pruning_due(state, config) else ()
     return events.MinibatchesPlanned(step=step.number, groups=(*groups, *shown, *idle))
 
 
-def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _recall(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """Saved edits, proposed once more without a question: their names say of which step they are now."""
     step = open_step(state)
     group = next(each for each in step.asked if is_recalled(each) and each.id not in step.patches)
@@ -73,30 +78,32 @@ def _recall(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
     )
 
 
-def _plan_tries(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=open_step(state).number, tries=tries_to_plan(state, run))
+def _plan_tries(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=open_step(state).number, tries=tries_to_plan(state, config))
 
 
-def _build_alone(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _build_alone(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """The next change, on what earlier rounds have kept."""
     step = open_step(state)
     index = len(step.alone)
-    kept = [at for at, found in screened(state, run, earlier=step.round_of(index)).items() if found.won]
-    return _built(state, run, evidence, step.in_order([*kept, index]))
+    kept = [at for at, found in screened(state, config, earlier=step.round_of(index)).items() if found.won]
+    return _built(state, config, evidence, step.in_order([*kept, index]))
 
 
-def _build_kept(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return _built(state, run, evidence, kept_edits(open_step(state)))
+def _build_kept(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    return _built(state, config, evidence, kept_edits(open_step(state)))
 
 
-def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
+def _built(
+    state: SearchState, config: RunConfig, evidence: RecordedTexts, edits: tuple[Edit, ...]
+) -> events.CandidateBuilt:
     """The current skill with these edits; what copies a tried item is left out."""
     step, current = open_step(state), state.current.skill
     rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
-    quoted = bool(form(run))  # whole items may stand in the skill, then
-    watch = guard(rows, current, run, evidence, quoted=quoted)
+    quoted = bool(form(state, config))  # whole items may stand in the skill, then
+    watch = guard(rows, current, config, evidence, quoted=quoted)
     leaks = {edit.id: leak for edit in edits if edit.source != "examples" and (leak := watch.leak(edit.content))}
-    close_gaps = not run.config.follows("leave_gaps")
+    close_gaps = not config.follows("leave_gaps")
     others = [each for each in edits if each.id not in leaks]
     candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=state.steering.pins)
     reports = {each.edit: each for each in applied}
@@ -110,12 +117,12 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
     )
 
 
-def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _screen(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """The edits that have alone made more tasks better than worse, and not by luck."""
     step = open_step(state)
-    found = screened(state, run)
+    found = screened(state, config)
     won = {edit.id for index, each in found.items() if each.won for edit in step.changes[index]}
-    if run.config.evaluation.no_untrusted_only:  # it would take the others with it
+    if config.evaluation.no_untrusted_only:  # it would take the others with it
         won -= nobody_vouches_for(state)
     pool = tuple(edit.id for edit in step.edits)
     given = {index: _credit(step.changes[index][-1].id, each) for index, each in found.items()}
@@ -124,12 +131,12 @@ def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events
         budget=None,
         pool=pool,
         chosen=tuple(name for name in pool if name in won),
-        reasoning="; ".join(f"{each.edit} {_told(each, found[index])}" for index, each in given.items()),
+        reasoning="; ".join(f"{each.edit} {_earned(each, found[index])}" for index, each in given.items()),
         credits=tuple(given.values()),
     )
 
 
-def _told(credit: Credit, found: Screened) -> str:
+def _earned(credit: Credit, found: Screened) -> str:
     """What an edit has earned; of a line that it takes out, whether a task needs it."""
     if not found.deletes:
         return earned(credit)
@@ -149,7 +156,7 @@ def _credit(name: str, found: Screened) -> Credit:
     )
 
 
-def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _skip(reason: str, state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     step = open_step(state)
     notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note)
     reports = () if state.built is None else state.built.reports
@@ -159,8 +166,8 @@ def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts
         "no_usable_patch": notes,
         "no_edit_chosen": "" if step.ranked is None else f"screen: {step.ranked.reasoning}",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
-        "too_large": "" if state.built is None else too_large(run, state.built.candidate),
-        "untrusted_only": untrusted_parts(state, run) if state.built is not None else "",
+        "too_large": "" if state.built is None else too_large(config, state.built.candidate),
+        "untrusted_only": untrusted_parts(state, config) if state.built is not None else "",
     }
     return events.StepSkipped(step=step.number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
 
@@ -171,24 +178,15 @@ _SKIPS = (
 )
 
 
-def _gate_candidate(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return candidate_gated(state, run)
-
-
-def _pause(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _pause(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     notes = [patch.note for patch in open_step(state).patches.values()]
     return events.RunPaused(
         reason="optimizer", message=f"none of the {len(notes)} questions of the step was answered; first, {notes[0]}"
     )
 
 
-def _as_judged(decision: Decision[Search], state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    """What is decided with the validation items that verdicts take now."""
-    return decision(state, judged_by(state, run), evidence)
-
-
-_BY_ITSELF: Mapping[str, Decision[Search]] = {
-    **FINAL_DECISIONS,
+DECISIONS: Mapping[str, Decision[Search]] = {
+    **gate_decisions(GATE),
     "stop": _stop,
     "plan_step": _plan_step,
     "plan_questions": _plan_questions,
@@ -199,18 +197,9 @@ _BY_ITSELF: Mapping[str, Decision[Search]] = {
     "build_alone": _build_alone,
     "build_kept": _build_kept,
     "screen": _screen,
-    "gate_candidate": _gate_candidate,
     "pause_for_optimizer": _pause,
     **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
 }
-DECISIONS: Mapping[str, Decision[Search]] = {
-    name: partial(_as_judged, decision) for name, decision in _BY_ITSELF.items()
-}
-
-
-def _at_gate(state: SearchState, run: RunData) -> AtGate:
-    algorithm = state.algorithm
-    return AtGate(again=algorithm.again, varied=algorithm.varied, spare=spare_results(state, run), ties_lead=True)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -292,8 +281,7 @@ SEARCH: Algorithm[Search] = Algorithm(
     },
     under_way=lambda state: "" if state.algorithm.step is None else f"step {state.algorithm.step.number} is",
     doubts=untrusted_parts,
-    gated_by=judged_by,
-    at_gate=_at_gate,
+    gate=GATE,
     contradicts=other_items,
     heeds=frozenset(get_args(Order)),
     words=Words(

@@ -29,9 +29,9 @@ from skillopt_es.algorithms.search.state import (
     why_dropped,
 )
 from skillopt_es.algorithms.search.taking import Asked, Taken, taken
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown, unpacked
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
@@ -55,11 +55,11 @@ class SearchJob:
     group: Minibatch
 
 
-def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
+def ask_for_edits(job: SearchJob, state: SearchState, config: RunConfig, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The question about one group, and how its answer is read."""
     group, step = job.group, open_step(state)
-    asked, refused = asked_about(group, state, run, evidence), dict[str, str]()
-    _, passing = parted(state, run, group)
+    asked, refused = asked_about(group, state, config, evidence), dict[str, str]()
+    _, passing = parted(state, config, group)
 
     def read(text: str) -> PatchReply | Unusable:
         found = taken_from(text, group, asked)
@@ -76,15 +76,15 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     def left_out() -> str:
         return "; ".join(f"an edit was left out: {why}" for why in refused.values())
 
-    request = _request(group, asked.shown, asked.failing, passing, state, run, evidence)
-    reader = placed_in(asked.skill, read) if run.config.optimizer.ask_again else read
+    request = _request(group, asked.shown, asked.failing, passing, state, config, evidence)
+    reader = placed_in(asked.skill, read) if config.optimizer.ask_again else read
     return patch_asked(group, step.number, request, reader, left_out)
 
 
-def asked_about(group: Minibatch, state: SearchState, run: RunData, evidence: RecordedTexts) -> Asked:
+def asked_about(group: Minibatch, state: SearchState, config: RunConfig, evidence: RecordedTexts) -> Asked:
     """What the question about a group is about, and what its answer is read by."""
-    failing, _ = parted(state, run, group)
-    rows, skill = state.rollouts[group.place], ground(state, run, len(open_step(state).rounds) - 1)
+    failing, _ = parted(state, config, group)
+    rows, skill = state.rollouts[group.place], ground(state, config, len(open_step(state).rounds) - 1)
     old, form = replaced_by(state.algorithm, group), asked_form(state)
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
     return Asked(
@@ -92,13 +92,13 @@ def asked_about(group: Minibatch, state: SearchState, run: RunData, evidence: Re
         shown=skill if old is None else without(old.edit, skill),
         failing=failing,
         tasks=tasks,
-        known=solved_tasks(state, run, evidence),
-        kept=(*state.algorithm.kept, *_kept_in_step(state, run)),
+        known=solved_tasks(state, config, evidence),
+        kept=(*state.algorithm.kept, *_kept_in_step(state, config)),
         old=old,
-        told=_tried_about(group, state, run),
+        told=_tried_about(group, state, config),
         form=form,
         prompt=system_prompt(_PROMPTS[form]),
-        close_gaps=not run.config.follows("leave_gaps"),
+        close_gaps=not config.follows("leave_gaps"),
     )
 
 
@@ -113,10 +113,10 @@ def taken_from(text: str, group: Minibatch, asked: Asked) -> tuple[PatchReply, T
     return found, taken(found.edits, asked)
 
 
-def _kept_in_step(state: SearchState, run: RunData) -> tuple[Kept, ...]:
+def _kept_in_step(state: SearchState, config: RunConfig) -> tuple[Kept, ...]:
     """What earlier rounds of the open step have kept, as if it were in the skill already."""
     step = open_step(state)
-    won = {index: each for index, each in screened(state, run, earlier=len(step.rounds) - 1).items() if each.won}
+    won = {index: each for index, each in screened(state, config, earlier=len(step.rounds) - 1).items() if each.won}
     groups = {index: step.group_of(step.changes[index]) for index in won}
     return tuple(
         Kept(
@@ -142,27 +142,27 @@ def _request(
     failing: Sequence[str],
     passing: Sequence[str],
     state: SearchState,
-    run: RunData,
+    config: RunConfig,
     evidence: RecordedTexts,
 ) -> ChatRequest:
     rows, form = state.rollouts[group.place], asked_form(state)
-    most = run.config.gradient.max_trajectory_chars
+    most = config.gradient.max_trajectory_chars
 
     def blocks(title: str, shown_rows: Sequence[RolloutCompleted]) -> str:
-        texts = [shown(row, evidence, most_chars=most, skill=skill.text, run=run) for row in shown_rows]
+        texts = [shown(row, evidence, most_chars=most, skill=skill.text, config=config) for row in shown_rows]
         return f"## {title} trajectories ({len(texts)})\n" + "\n\n".join(texts) if texts else ""
 
     beside = [state.rollouts[each.place][item] for each in open_step(state).beside(group) for item in each.items]
     return question(
-        run,
+        config,
         slot=group.id,
         stage="analyst",
         prompt=_PROMPTS[form],
         sections=(
             skill_section(skill),
             helped_section(state.algorithm.kept[-_MOST_HELPED:]),
-            tried_section(_tried_about(group, state, run)),
-            guide_section(run.started.guide),
+            tried_section(_tried_about(group, state, config)),
+            guide_section(state.started.guide),
             steering_section(state.steering),
             blocks("Successful", [*(rows[item] for item in passing), *beside]),
             blocks("Failed", [rows[item] for item in failing]),
@@ -172,23 +172,23 @@ def _request(
     )
 
 
-def _tried_about(group: Minibatch, state: SearchState, run: RunData) -> list[Tried]:
+def _tried_about(group: Minibatch, state: SearchState, config: RunConfig) -> list[Tried]:
     """The refused edits for these tasks, others of their types, or any: the latest of them."""
     types = types_of(state, group.place, group.items)
     old = replaced_by(state.algorithm, group)
     given_up = [] if old is None else [Tried(step=old.step, edit=old.edit, why=TOO_NARROW)]
     about = [
         each
-        for each in (*state.algorithm.tried, *_lost_before(state, run))
+        for each in (*state.algorithm.tried, *_lost_before(state, config))
         if not each.edit.claims or each.types & types or set(each.edit.claims) & set(group.items)
     ]
     return [*about[-_MOST_TOLD:], *given_up]
 
 
-def _lost_before(state: SearchState, run: RunData) -> list[Tried]:
+def _lost_before(state: SearchState, config: RunConfig) -> list[Tried]:
     """What earlier rounds of the step have dropped."""
     step = open_step(state)
-    found = screened(state, run, earlier=len(step.rounds) - 1)
+    found = screened(state, config, earlier=len(step.rounds) - 1)
     tried = {index: each for index, each in found.items() if each.results}
     return [
         Tried(step=step.number, edit=edit, why=why_dropped(each.better, each.worse))

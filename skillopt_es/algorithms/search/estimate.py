@@ -5,28 +5,27 @@ from __future__ import annotations
 from math import ceil
 
 from skillopt_es.algorithms.search.budget import calls_of_one, first_tries, gate_items, most_tries
-from skillopt_es.algorithms.search.sample import judged_at_first
-from skillopt_es.engine.estimates import Part, kind_of_call, most_for_certificate, most_turns
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.algorithms.search.sample import first_items
+from skillopt_es.engine.estimates import Part, Planned, kind_of_call, most_for_certificate, most_turns
 from skillopt_es.events.places import Place
 
 
-def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
+def plan_of(run: Planned, steps: int, epochs: int) -> tuple[Part, ...]:
     """The parts of at most so many steps; with a budget of calls, as many as it pays for."""
-    config, run = run.config, judged_at_first(run)
-    validation, tests = len(run.selection_items), len(run.test_items)
+    config = run.config
+    validation, tests = len(first_items(run.started, config)), len(run.tested_items)
     size = min(config.train.batch_size, len(run.started.splits.train))
     questions = ceil(size / config.gradient.minibatch_size)
-    step = calls_of_one(run) * (size + first_tries(size) + gate_items(run)) + questions
+    step = calls_of_one(config) * (size + first_tries(size) + gate_items(config, validation)) + questions
     most = config.budget.max_calls
     if most is not None:
-        steps = ceil(max(0, most - calls_of_one(run) * validation) / step)
+        steps = ceil(max(0, most - calls_of_one(config) * validation) / step)
     tries, workers = most_turns(run), config.env.workers
     counts = (
         ("baseline", validation, validation, validation),
         ("train", size * steps, 0, size * steps),
         ("screen", size * steps, 0, most_tries(size) * steps),
-        ("gate", validation * steps, 0, gate_items(run) * steps),
+        ("gate", validation * steps, 0, gate_items(config, validation) * steps),
         ("certificate", most_for_certificate(run), 0, most_for_certificate(run)),
         ("test", tests, 0 if most is not None else tests, 2 * tests),
     )

@@ -15,9 +15,9 @@ from attrs import frozen
 from skillopt_es.algorithms.search.results import rows_at, untouched
 from skillopt_es.algorithms.search.state import SearchState, open_step
 from skillopt_es.algorithms.search.tries import TASKS
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import Trajectory, unpacked
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.places import Place
@@ -52,15 +52,15 @@ class Example:
         return f"{self.task}\nAnswer: {self.answer}"
 
 
-def form(run: RunData) -> str:
+def form(state: SearchState, config: RunConfig) -> str:
     """How an accepted answer looks as a right reply; empty where items must not be shown with their answers."""
-    wish = run.config.search.examples
+    wish = config.search.examples
     if wish == "off":
         return ""
-    return run.started.worked or ("{answer}" if wish == "on" else "")
+    return state.started.worked or ("{answer}" if wish == "on" else "")
 
 
-def examples_due(state: SearchState, run: RunData) -> bool:
+def examples_due(state: SearchState, config: RunConfig) -> bool:
     """
     Whether the open step's next round proposes examples: once its first questions have brought next to nothing.
 
@@ -70,13 +70,13 @@ def examples_due(state: SearchState, run: RunData) -> bool:
     """
     step, algorithm = open_step(state), state.algorithm
     room = algorithm.spoiled < MOST_REFUSED and len(algorithm.examples) < _MOST_IN_SKILL
-    if not form(run) or not room:
+    if not form(state, config) or not room:
         return False
     if not step.rounds:
-        return run.config.search.examples == "on" and state.steps_done == 0
+        return config.search.examples == "on" and state.steps_done == 0
     if len(step.rounds) > 1 or any(group.kind == "examples" for group in step.groups):
         return False
-    failing, left = len(untouched(state, run, 0)), len(untouched(state, run, 1, proven=True))
+    failing, left = len(untouched(state, config, 0)), len(untouched(state, config, 1, proven=True))
     if not failing or _WORTH * (failing - left) > failing:
         return False
     idle = state.steps_done > state.best.step
@@ -90,23 +90,23 @@ def _little_won(state: SearchState) -> bool:
     return first is not None and best is not None and _WORTH * (best - first) <= 1 - first
 
 
-def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
+def examples_group(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
     """The items to show in this step; none where nothing would be left to try them on, or no answer is known."""
     step = open_step(state)
     at = step.place.in_batch(0)
-    failing = shuffled(untouched(state, run, len(step.rounds)), step.batch.seed)
+    failing = shuffled(untouched(state, config, len(step.rounds)), step.batch.seed)
     if not failing:
         return ()
-    place = _shown_from(state, run, failing)
+    place = _shown_from(state, config, failing)
     rows, own = rows_at(state, place), place == at
     room = _MOST_IN_SKILL - len(state.algorithm.examples)
     if own and state.algorithm.examples and len(failing) <= TASKS:
-        return _last_failing(state, run, evidence, failing[:room])
+        return _last_failing(state, config, evidence, failing[:room])
     most = min(MOST, max(1, len(rows) - TASKS) if own else MOST, room)
     # One failing item, at least, has to be left that shows whether they help.
-    spared = {*failing[: 1 if own else TASKS], *state.algorithm.examples, *run.started.twins}
+    spared = {*failing[: 1 if own else TASKS], *state.algorithm.examples, *state.started.twins}
     told = [item for item in rows if own or item in state.algorithm.known]
-    found = [_example(rows[item], run, evidence) for item in shuffled(tuple(told), step.batch.seed)]
+    found = [_example(rows[item], form(state, config), evidence) for item in shuffled(tuple(told), step.batch.seed)]
     chosen = chosen_of([each for each in found if each is not None and each.item not in spared], most)
     if not chosen:
         return ()
@@ -115,17 +115,17 @@ def examples_group(state: SearchState, run: RunData, evidence: RecordedTexts) ->
 
 
 def _last_failing(
-    state: SearchState, run: RunData, evidence: RecordedTexts, failing: Sequence[str]
+    state: SearchState, config: RunConfig, evidence: RecordedTexts, failing: Sequence[str]
 ) -> tuple[Minibatch, ...]:
     """The few items that still fail where examples have helped: each is what no example shows, and the gate judges."""
     at = open_step(state).place.in_batch(0)
     rows = rows_at(state, at)
-    spared = state.algorithm.fickle.union(run.started.twins)
-    able = [item for item in failing if item not in spared and _example(rows[item], run, evidence)]
+    spared = state.algorithm.fickle.union(state.started.twins)
+    able = [item for item in failing if item not in spared and _example(rows[item], form(state, config), evidence)]
     return (Minibatch(id=at.analyst("examples", 0), kind="examples", place=at, items=tuple(able)),) if able else ()
 
 
-def _shown_from(state: SearchState, run: RunData, failing: Sequence[str]) -> Place:
+def _shown_from(state: SearchState, config: RunConfig, failing: Sequence[str]) -> Place:
     """
     The batch to choose from: the step's own, or where that is small the one with most items that may be shown.
 
@@ -146,12 +146,12 @@ def _shown_from(state: SearchState, run: RunData, failing: Sequence[str]) -> Pla
     return best if many.get(best, 0) > own else at
 
 
-def show_examples(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
+def show_examples(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> Event:
     """The items of the group as one edit, after all that the skill says."""
     step = open_step(state)
     group = next(each for each in step.groups if each.kind == "examples" and each.id not in step.patches)
     rows = rows_at(state, Place(group.place))
-    found = [_example(rows[item], run, evidence) for item in group.items]
+    found = [_example(rows[item], form(state, config), evidence) for item in group.items]
     texts = [each.text for each in found if each is not None]
     edit = Edit(
         id=f"{group.id}#1",
@@ -191,7 +191,7 @@ def _likeness(one: str, other: str) -> float:
     return len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
 
 
-def _example(row: RolloutCompleted, run: RunData, evidence: RecordedTexts) -> Example | None:
+def _example(row: RolloutCompleted, form_of_answer: str, evidence: RecordedTexts) -> Example | None:
     """An item as an example; None where no answer of it is known, or nobody vouches for its text."""
     if not row.trajectory or row.trust != "trusted":
         return None
@@ -199,7 +199,7 @@ def _example(row: RolloutCompleted, run: RunData, evidence: RecordedTexts) -> Ex
     task = _asked(trajectory)
     if not trajectory.answers or not task:
         return None
-    return Example(row.item, row.task_type, task, form(run).replace("{answer}", trajectory.answers[0].strip()))
+    return Example(row.item, row.task_type, task, form_of_answer.replace("{answer}", trajectory.answers[0].strip()))
 
 
 def _asked(trajectory: Trajectory) -> str:

@@ -10,20 +10,20 @@ from __future__ import annotations
 from math import ceil
 
 from skillopt_es.algorithms.search.asking import SearchJob
-from skillopt_es.algorithms.search.budget import closing_size, step_size, tests_fit, widening_fits
+from skillopt_es.algorithms.search.budget import closing_size, spare_results, step_size, tests_fit, widening_fits
 from skillopt_es.algorithms.search.examples import examples_due
 from skillopt_es.algorithms.search.groups import groups_to_ask, too_narrow
 from skillopt_es.algorithms.search.results import solved
-from skillopt_es.algorithms.search.sample import is_idle, judged_by, many_left, widening
-from skillopt_es.algorithms.search.state import PRUNING, SearchState, is_recalled, open_step
+from skillopt_es.algorithms.search.sample import is_idle, judged_items, many_left, widening
+from skillopt_es.algorithms.search.state import PRUNING, Search, SearchState, is_recalled, open_step
 from skillopt_es.algorithms.search.steps import OpenStep
 from skillopt_es.algorithms.search.together import tries_to_plan
 from skillopt_es.algorithms.search.tries import evaluations
-from skillopt_es.engine.algorithms import most_calls
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.algorithms import GatePolicy, most_calls
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.work import Decide, Evaluation, Questions, Rollouts, Work
+from skillopt_es.engine.work import Decide, Evaluation, Questions, Rollouts, Told, Work
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch
@@ -31,105 +31,114 @@ from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_work, final_work, too_large, usual_stop
 from skillopt_es.projections.trust import attempts_of, support_of
 
+
+def _told(state: SearchState, config: RunConfig) -> Told:
+    algorithm, spare = state.algorithm, spare_results(state, config)
+    return Told(again=algorithm.again, varied=algorithm.varied, spare=spare, ties_lead=True)
+
+
+GATE: GatePolicy[Search] = GatePolicy(items=judged_items, told=_told)
+"""How the open step's candidate meets the gate."""
+
 _GIVEN_UP = 3  # tries in a row, after which a task that could not be measured is in no further batch
 
 
-def next_work(state: SearchState, run: RunData) -> Work | None:
+def next_work(state: SearchState, config: RunConfig) -> Work | None:
     """The next thing to do, or None when the run is complete."""
     if state.completed is not None:
         return None
-    if state.algorithm.step is None and widening_due(state, run):
-        return measure(state, widening(state, run))
-    return _next_of(state, judged_by(state, run))
+    if state.algorithm.step is None and widening_due(state, config):
+        return measure(state, widening(state, config))
+    return _next_of(state, config, judged_items(state, config))
 
 
-def _next_of(state: SearchState, run: RunData) -> Work | None:
-    if run.started.skill.hash not in state.measured:
-        return measure(state, [selection(run, BASELINE, run.started.skill)])
-    fresh = measure(state, fresh_evaluation(state, run))
+def _next_of(state: SearchState, config: RunConfig, items: tuple[str, ...]) -> Work | None:
+    if state.started.skill.hash not in state.measured:
+        return measure(state, [selection(config, BASELINE, state.started.skill, items)])
+    fresh = measure(state, fresh_evaluation(state, config, items))
     if fresh is not None:
         return fresh
     if state.algorithm.step is not None:
-        return _step_work(state, run, state.algorithm.step)
-    all_done = most_calls(state) is None and state.steps_done >= run.started.total_steps
+        return _step_work(state, config, state.algorithm.step)
+    all_done = most_calls(state) is None and state.steps_done >= state.started.total_steps
     if state.stopped is not None or all_done:
-        return _final_work(state, run)
-    return Decide("plan_step" if stop(state, run) is None else "stop")
+        return _final_work(state, config)
+    return Decide("plan_step" if stop(state, config) is None else "stop")
 
 
-def _final_work(state: SearchState, run: RunData) -> Work:
+def _final_work(state: SearchState, config: RunConfig) -> Work:
     """What is left once the search is over; tests that the calls do not pay for are left out."""
-    work = final_work(state, run, closing_size(state, run))
+    work = final_work(state, config, GATE, closing_size(state, config))
     testing = work == Decide("open_test") or (isinstance(work, Rollouts) and work.units[0].purpose == "test")
-    return Decide("complete_run") if testing and not tests_fit(state, run) else work
+    return Decide("complete_run") if testing and not tests_fit(state, config) else work
 
 
-def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
+def stop(state: SearchState, config: RunConfig) -> TrainingStopped | None:
     """Why no further step is begun: the score is reached, nothing pays any more, or the calls are used."""
     value, since, done = state.best.value, state.best.step, state.steps_done
-    if (usual := usual_stop(state, run)) is not None:
+    if (usual := usual_stop(state, config)) is not None:
         return usual
-    if not unsolved(state, run) and not outdated(state, run) and not too_narrow(state, run):
+    if not unsolved(state, config) and not outdated(state, config) and not too_narrow(state, config):
         return TrainingStopped(step=done, reason="no_progress", best_value=value, since=since)
     most = most_calls(state)
-    if most is not None and not step_size(state, run):
+    if most is not None and not step_size(state, config):
         return TrainingStopped(step=done, reason="budget", best_value=value, since=since, limit=float(most))
     return None
 
 
-def widening_due(state: SearchState, run: RunData) -> bool:
+def widening_due(state: SearchState, config: RunConfig) -> bool:
     """Whether the current text meets all validation items now: steps earn nothing, or are over, and calls are left."""
     if not state.steps_done or state.completed is not None or state.algorithm.step is not None:
         return False
-    wider = widening(state, run)
-    if not wider or state.steering.stop or not widening_fits(state, run, many_left(wider)):
+    wider = widening(state, config)
+    if not wider or state.steering.stop or not widening_fits(state, config, many_left(wider)):
         return False
-    return is_idle(state) or stop(state, judged_by(state, run)) is not None
+    return is_idle(state) or stop(state, config) is not None
 
 
-def unsolved(state: SearchState, run: RunData) -> tuple[str, ...]:
+def unsolved(state: SearchState, config: RunConfig) -> tuple[str, ...]:
     """The training items that nothing on the way to the current skill is known to have passed."""
-    return tuple(item for item in _clean(state, run) if not solved(state, run, item))
+    return tuple(item for item in _clean(state, config) if not solved(state, config, item))
 
 
-def outdated(state: SearchState, run: RunData) -> tuple[str, ...]:
+def outdated(state: SearchState, config: RunConfig) -> tuple[str, ...]:
     """The training items that an older text passed: the current one may not."""
     under, now = state.algorithm.under, state.current.skill.hash
-    return tuple(item for item in _clean(state, run) if solved(state, run, item) and under[item] != now)
+    return tuple(item for item in _clean(state, config) if solved(state, config, item) and under[item] != now)
 
 
-def _clean(state: SearchState, run: RunData) -> tuple[str, ...]:
+def _clean(state: SearchState, config: RunConfig) -> tuple[str, ...]:
     """The training items that do not stand in the skill with their answers, and that can be measured."""
     given_up = {item for item, times in state.algorithm.failed.items() if times >= _GIVEN_UP}
     spared = given_up.union(state.algorithm.examples)
-    return tuple(item for item in run.started.splits.train if item not in spared)
+    return tuple(item for item in state.started.splits.train if item not in spared)
 
 
-def drawn_batch(state: SearchState, run: RunData, seed: int) -> tuple[str, ...]:
+def drawn_batch(state: SearchState, config: RunConfig, seed: int) -> tuple[str, ...]:
     """
     Items for the next step, by chance among those that were tried in the fewest batches.
 
     Where few are unsolved, up to a quarter of a batch are items that an older text has passed; where nothing is to be
     done, all of it. What saved edits have fixed is left to them.
     """
-    shown, size = state.algorithm.shown, step_size(state, run)
+    shown, size = state.algorithm.shown, step_size(state, config)
 
     def drawn(items: tuple[str, ...], most: int) -> list[str]:
         return sorted(shuffled(items, seed), key=lambda item: shown.get(item, 0))[:most]
 
-    saved = {item for each in state.algorithm.saved for item in each.items if run.config.search.backlog}
-    chosen = drawn(tuple(item for item in unsolved(state, run) if item not in saved), size)
-    idle = not chosen and not saved and not too_narrow(state, run)
-    return (*chosen, *drawn(outdated(state, run), max(0, (size if idle else ceil(size / 4)) - len(chosen))))
+    saved = {item for each in state.algorithm.saved for item in each.items if config.search.backlog}
+    chosen = drawn(tuple(item for item in unsolved(state, config) if item not in saved), size)
+    idle = not chosen and not saved and not too_narrow(state, config)
+    return (*chosen, *drawn(outdated(state, config), max(0, (size if idle else ceil(size / 4)) - len(chosen))))
 
 
 # --- the open step ---------------------------------------------------------------------------------------------------
 
 
-def _step_work(state: SearchState, run: RunData, step: OpenStep) -> Work:
+def _step_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
     if not step.rounds:
         batch = [_batch(state, step)] if step.batch.items else []
-        rollouts = measure(state, [*batch, *beside(state, run, step.place, batch)])
+        rollouts = measure(state, [*batch, *beside(state, config, step.place, batch)])
         return rollouts or (Decide("wager") if is_due(state, step.place) else Decide("plan_questions", reads_back=True))
     waiting = [group for group in step.asked if group.id not in step.patches]
     told = _by_itself(waiting[-1]) if waiting else ""
@@ -138,8 +147,8 @@ def _step_work(state: SearchState, run: RunData, step: OpenStep) -> Work:
     if waiting:
         return Questions(tuple(map(SearchJob, waiting)))
     if step.ranked is None:
-        return _screen_work(state, run, step)
-    return _gate_work(state, run, step)
+        return _screen_work(state, config, step)
+    return _gate_work(state, config, step)
 
 
 def _by_itself(group: Minibatch) -> str:
@@ -147,34 +156,34 @@ def _by_itself(group: Minibatch) -> str:
     return "recall" if is_recalled(group) else {PRUNING: "prune", "examples": "show_examples"}.get(group.kind, "")
 
 
-def _screen_work(state: SearchState, run: RunData, step: OpenStep) -> Work:
+def _screen_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
     results = [step.patches[group.id].result for group in step.rounds[-1] if group.kind == "failure"]
     if results and all(result == "failed" for result in results):
         return Decide("pause_for_optimizer")
-    trying = _try_alone(state, run, step)
+    trying = _try_alone(state, config, step)
     if trying is not None:
         return trying
-    if examples_due(state, run):
+    if examples_due(state, config):
         return Decide("plan_questions", reads_back=True)
     if not step.edits:
         broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
         if broken:
             return Decide("skip:no_usable_patch")
         return Decide("skip:nothing_proposed" if step.patches else "skip:nothing_to_fix")
-    return Decide("plan_questions" if groups_to_ask(state, run) else "screen")
+    return Decide("plan_questions" if groups_to_ask(state, config) else "screen")
 
 
-def _try_alone(state: SearchState, run: RunData, step: OpenStep) -> Work | None:
+def _try_alone(state: SearchState, config: RunConfig, step: OpenStep) -> Work | None:
     """What is still to be tried of the changes so far, each alone; None when nothing is."""
     if len(step.alone) < len(step.changes):
         return Decide("build_alone")
-    waiting = measure(state, evaluations(state, run))
+    waiting = measure(state, evaluations(state, config))
     if waiting is not None:
         return waiting
-    return Decide("plan_tries") if tries_to_plan(state, run) else None
+    return Decide("plan_tries") if tries_to_plan(state, config) else None
 
 
-def _gate_work(state: SearchState, run: RunData, step: OpenStep) -> Work:
+def _gate_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
     assert state.built is not None
     assert step.ranked is not None
     if not step.ranked.chosen:
@@ -183,14 +192,17 @@ def _gate_work(state: SearchState, run: RunData, step: OpenStep) -> Work:
         return Decide("build_kept")
     if state.built.candidate.hash == state.built.parent:
         return Decide("skip:unchanged")
-    if too_large(run, state.built.candidate):
+    if too_large(config, state.built.candidate):
         return Decide("skip:too_large")
-    if untrusted_parts(state, run):
+    if untrusted_parts(state, config):
         return Decide("skip:untrusted_only")
-    if run.config.evaluation.use_gate:
-        drawing = draw_work(state, run, candidate_contest(state))
+    if config.evaluation.use_gate:
+        drawing = draw_work(state, config, candidate_contest(state, config, state.built, GATE))
     else:
-        drawing = measure(state, unmeasured(state, run, [(step.place.gate, state.built.candidate)]))
+        drawing = measure(
+            state,
+            unmeasured(state, config, [(step.place.gate, state.built.candidate)], judged_items(state, config)),
+        )
     return drawing or Decide("gate_candidate")
 
 
@@ -212,9 +224,9 @@ def _batch(state: SearchState, step: OpenStep) -> Evaluation:
     )
 
 
-def untrusted_parts(state: SearchState, run: RunData) -> str:
+def untrusted_parts(state: SearchState, config: RunConfig) -> str:
     """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
-    if not run.config.evaluation.no_untrusted_only or state.algorithm.step is None:
+    if not config.evaluation.no_untrusted_only or state.algorithm.step is None:
         return ""
     names = nobody_vouches_for(state)
     doubtful = [name for name in _applied(state) if name in names]

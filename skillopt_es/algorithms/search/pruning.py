@@ -15,8 +15,8 @@ from skillopt_es.algorithms.search.credit import spoken_of
 from skillopt_es.algorithms.search.placing import belongs_to_others
 from skillopt_es.algorithms.search.results import solved_tasks
 from skillopt_es.algorithms.search.state import PRUNING, SearchState, open_step
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import Event, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
@@ -31,21 +31,21 @@ class Suspect:
     task: str
 
 
-def pruning_due(state: SearchState, run: RunData) -> bool:
+def pruning_due(state: SearchState, config: RunConfig) -> bool:
     """Whether the open step proposes deletions: the step before has earned nothing, and this text was never pruned."""
     step = open_step(state)
     idle = state.steps_done > state.best.step
     new = state.algorithm.pruned != state.current.skill.hash
     if state.algorithm.varied:  # a coin would pass without a line that is needed
         return False
-    return run.config.search.prune and idle and new and not step.rounds and bool(step.batch.items)
+    return config.search.prune and idle and new and not step.rounds and bool(step.batch.items)
 
 
-def pruning_groups(state: SearchState, run: RunData, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
+def pruning_groups(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> tuple[Minibatch, ...]:
     """The tasks on which lines under suspicion are tried, by where they passed; none where no line is."""
     at = open_step(state).place.in_batch(0)
     places: dict[Place, list[str]] = {}
-    for each in _suspects(state, run, evidence):
+    for each in _suspects(state, config, evidence):
         places.setdefault(state.algorithm.at[each.task], []).append(each.task)
     return tuple(
         Minibatch(id=at.analyst(PRUNING, number), kind=PRUNING, place=place, items=tuple(items))
@@ -53,11 +53,11 @@ def pruning_groups(state: SearchState, run: RunData, evidence: RecordedTexts) ->
     )
 
 
-def prune(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
+def prune(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> Event:
     """Each such line taken out, as an edit for the task that it is tried on."""
     step = open_step(state)
     group = next(each for each in step.groups if each.kind == PRUNING and each.id not in step.patches)
-    suspects = [each for each in _suspects(state, run, evidence) if each.task in group.items]
+    suspects = [each for each in _suspects(state, config, evidence) if each.task in group.items]
     edits = tuple(
         Edit(
             id=f"{group.id}#{number}",
@@ -74,9 +74,9 @@ def prune(state: SearchState, run: RunData, evidence: RecordedTexts) -> Event:
     return PatchProposed(patch=group.id, step=step.number, kind=PRUNING, items=group.items, result="edits", edits=edits)
 
 
-def _suspects(state: SearchState, run: RunData, evidence: RecordedTexts) -> list[Suspect]:
+def _suspects(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> list[Suspect]:
     """At most one line for each task, the earliest: of two that say the same, one has to stay."""
-    tasks, found = solved_tasks(state, run, evidence), dict[str, Suspect]()
+    tasks, found = solved_tasks(state, config, evidence), dict[str, Suspect]()
     about = {file: _lines_about(text, tasks) for file, text in _current(state).files.items()}
     for kept in state.algorithm.kept:
         if kept.edit.source != "examples" and kept.edit.op != "delete":

@@ -7,46 +7,44 @@ search: on few items it costs little, and steps come sooner. Pure functions of t
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from attrs import evolve as replace
 
 from skillopt_es.algorithms.search.state import SearchState, wider_at
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import selection
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Evaluation
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.projections.state import Standing
 
 _IDLE = 1  # steps that earned nothing, before all items are asked
 
 
-def judged_by(state: SearchState, run: RunData) -> RunData:
-    """The run as its gate sees it: with the validation items that the first text has met, until all are asked."""
-    first, met = judged_at_first(run), state.measured.get(run.started.skill.hash)
-    if state.algorithm.widened or first is run:
-        return run
+def judged_items(state: SearchState, config: RunConfig) -> tuple[str, ...]:
+    """The validation items that verdicts take now: those that the first text has met, until all are asked."""
+    whole, first = validation_items(state.started, config), first_items(state.started, config)
+    met = state.measured.get(state.started.skill.hash)
+    if state.algorithm.widened or first == whole:
+        return whole
     # Where an item was retracted others are not drawn in its place: the current text has not met them.
-    return first if met is None else _with_only(run, met.items)
+    return first if met is None else tuple(item for item in whole if item in met.items)
 
 
-def judged_at_first(run: RunData) -> RunData:
-    """The run with the validation items of its first verdicts, drawn with its seed."""
-    items, most = run.selection_items, max(run.config.search.first_gates, run.config.evaluation.min_items)
-    if not run.config.search.first_gates or len(items) <= most:
-        return run
-    return _with_only(run, shuffled(items, run.config.train.seed)[:most])
+def first_items(started: RunStarted, config: RunConfig) -> tuple[str, ...]:
+    """The validation items of a run's first verdicts, drawn with its seed, in the order of the split."""
+    items, most = validation_items(started, config), max(config.search.first_gates, config.evaluation.min_items)
+    if not config.search.first_gates or len(items) <= most:
+        return items
+    drawn = {*shuffled(items, config.train.seed)[:most]}
+    return tuple(item for item in items if item in drawn)
 
 
-def _with_only(run: RunData, items: Collection[str]) -> RunData:
-    splits = replace(run.started.splits, val=tuple(item for item in run.selection_items if item in items))
-    return replace(run, started=replace(run.started, splits=splits))
-
-
-def other_items(state: SearchState, old: RunData, new: RunData) -> str:
+def other_items(state: SearchState, old: RunConfig, new: RunConfig) -> str:
     """Why a fork cannot take another number of validation items from here on; empty where it can."""
-    had, wanted, whole = (len(each.selection_items) for each in (judged_at_first(old), judged_at_first(new), old))
+    had, wanted = (len(first_items(state.started, each)) for each in (old, new))
+    whole = len(validation_items(state.started, old))
     begun = state.measured or BASELINE in state.rollouts
     if had == wanted or state.algorithm.widened or not begun:
         return ""
@@ -56,24 +54,27 @@ def other_items(state: SearchState, old: RunData, new: RunData) -> str:
     return f"{met.format(f'all {had}')}; `--set search.first_gates=0` goes on with all"
 
 
-def widening(state: SearchState, run: RunData) -> list[Evaluation]:
+def widening(state: SearchState, config: RunConfig) -> list[Evaluation]:
     """
     The best text and then the current one on the validation items that they have not met; nothing where all are asked.
 
     A text that nobody has measured yet has to be so first.
     """
     texts = {each.skill.hash: each for each in (state.best, state.current)}
-    if judged_by(state, run) is run or not all(name in state.measured for name in texts):
+    asked, all_items = judged_items(state, config), validation_items(state.started, config)
+    if asked == all_items or not all(name in state.measured for name in texts):
         return []
     done = state.steps_done
     at = Place.of_step(done, done) if done else BASELINE
-    return [_wider(state, run, wider_at(at, number), each) for number, each in enumerate(texts.values())]
+    return [_wider(state, config, wider_at(at, number), each) for number, each in enumerate(texts.values())]
 
 
-def _wider(state: SearchState, run: RunData, place: Place, standing: Standing) -> Evaluation:
+def _wider(state: SearchState, config: RunConfig, place: Place, standing: Standing) -> Evaluation:
     known = state.measured[standing.skill.hash].items
-    items = tuple(item for item in run.selection_items if item in known)
-    return replace(selection(run, place, standing.skill), carried=items, carried_from=standing.skill.hash)
+    items = validation_items(state.started, config)
+    carried = tuple(item for item in items if item in known)
+    whole = selection(config, place, standing.skill, items)
+    return replace(whole, carried=carried, carried_from=standing.skill.hash)
 
 
 def many_left(evaluations: list[Evaluation]) -> int:

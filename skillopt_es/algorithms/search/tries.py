@@ -23,8 +23,8 @@ from skillopt_es.algorithms.search.results import (
     untouched,
 )
 from skillopt_es.algorithms.search.state import SearchState, open_step, replaced_by
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import draw_seed, shuffled
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Minibatch, SkillTree, Tries
@@ -40,7 +40,7 @@ MOST_DRAWS = 4
 """Of one task under one text, for the credit of an edit."""
 
 
-def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
+def evaluations(state: SearchState, config: RunConfig) -> list[Evaluation]:
     """All that was planned for the open step so far, but for results that are no evidence at their place."""
     step, barred = open_step(state), state.algorithm.barred
     planned_at = [(tries, Place(tries.place).drawn(tries.draw)) for tries in step.tries]
@@ -51,8 +51,8 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
             purpose="train",
             split="train",
             items=items,
-            skill=_text_at(state, run, Place(tries.place)),
-            seed=draw_seed(run.config.train.seed, tries.draw),
+            skill=_text_at(state, config, Place(tries.place)),
+            seed=draw_seed(config.train.seed, tries.draw),
             repeat=tries.draw,
             near=True,
             by_item=True,
@@ -62,17 +62,17 @@ def evaluations(state: SearchState, run: RunData) -> list[Evaluation]:
     ]
 
 
-def _text_at(state: SearchState, run: RunData, place: Place) -> SkillTree:
+def _text_at(state: SearchState, config: RunConfig, place: Place) -> SkillTree:
     step = open_step(state)
     if place == step.together:
-        return ground(state, run, len(step.rounds))
+        return ground(state, config, len(step.rounds))
     alone = {step.screen(index): built.candidate for index, built in enumerate(step.alone)}
     return alone.get(place, state.current.skill)
 
 
-def next_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
+def next_tries(state: SearchState, config: RunConfig) -> tuple[Tries, ...]:
     """What has to be tried before anybody can say what the changes so far are worth."""
-    return _first_tries(state, run) or _tries_without(state, run) or _second_tries(state, run)
+    return _first_tries(state, config) or _tries_without(state, config) or _second_tries(state, config)
 
 
 def next_draw(state: SearchState) -> int:
@@ -80,52 +80,52 @@ def next_draw(state: SearchState) -> int:
     return 1 + max((tries.draw for tries in open_step(state).tries), default=0)
 
 
-def _first_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
+def _first_tries(state: SearchState, config: RunConfig) -> tuple[Tries, ...]:
     """
     Each change alone, on one task that it is to fix; then on another, while none has come out better.
 
     One that is for many tasks meets some that pass as well.
     """
     step, draw = open_step(state), next_draw(state)
-    found = screened(state, run)
+    found = screened(state, config)
     used = sum(len(tries.items) for tries in step.tries)
     asked = len({item for group in step.asked for item in group.items})
     shown = TASKS * any(group.kind == "examples" for group in step.asked)
-    most, spare = most_tries(asked) + shown - used, spare_tries(state, run)
+    most, spare = most_tries(asked) + shown - used, spare_tries(state, config)
     wanted: list[Tries] = []
     for index, built in enumerate(step.alone):
-        items = _items_for(state, run, index, found[index])
+        items = _items_for(state, config, index, found[index])
         if built.candidate.hash != built.parent and items:
             wanted.append(Tries(place=step.screen(index), items=items, draw=draw))
     room = max(0, most if spare is None else min(most, spare))
     return tuple(tries for at, tries in enumerate(wanted) if sum(len(each.items) for each in wanted[: at + 1]) <= room)
 
 
-def _items_for(state: SearchState, run: RunData, index: int, found: Screened) -> tuple[str, ...]:
+def _items_for(state: SearchState, config: RunConfig, index: int, found: Screened) -> tuple[str, ...]:
     """What a change is tried on next; nothing when it has had its tasks, or made more of them better than worse."""
     step = open_step(state)
     tried = tries_of(step, step.screen(index))
-    aim, beside = _tasks_for(state, run, index)
+    aim, beside = _tasks_for(state, config, index)
     waiting = [item for item in aim if item not in tried]
     if not tried:
         return tuple(dict.fromkeys((*waiting[:1], *beside)))
     return () if found.ahead else tuple(waiting[:1])
 
 
-def _tasks_for(state: SearchState, run: RunData, index: int) -> tuple[Sequence[str], Sequence[str]]:
+def _tasks_for(state: SearchState, config: RunConfig, index: int) -> tuple[Sequence[str], Sequence[str]]:
     """The tasks that tell what a change is worth: some to fix, and for one that is for many, some that pass."""
     step = open_step(state)
     edit, group = step.changes[index][-1], step.group_of(step.changes[index])
-    failing, _ = parted(state, run, group)
+    failing, _ = parted(state, config, group)
     if replaced_by(state.algorithm, group) is not None:
         return failing[:TASKS], ()
     if edit.claims and 2 * len(edit.claims) <= max(2, len(failing)):
         return edit.claims[:TASKS], ()
     if group.kind == "examples":  # what stands in the text tells nothing about it
         number = step.round_of(index)
-        failing = [item for item in untouched(state, run, number) if item not in group.items]
+        failing = [item for item in untouched(state, config, number) if item not in group.items]
     shown = state.algorithm.examples.union(group.items if group.kind == "examples" else ())
-    passing = [item for item in run.started.splits.train if solved(state, run, item) and item not in shown]
+    passing = [item for item in state.started.splits.train if solved(state, config, item) and item not in shown]
     beside = known_first(state, shuffled(passing, step.batch.seed))[:_BESIDE]
     return (edit.claims or shuffled(failing, step.batch.seed))[:TASKS], beside
 
@@ -135,7 +135,7 @@ def known_first(state: SearchState, items: Iterable[str]) -> list[str]:
     return sorted(items, key=lambda item: not known_without(state, item))
 
 
-def _tries_without(state: SearchState, run: RunData) -> tuple[Tries, ...]:
+def _tries_without(state: SearchState, config: RunConfig) -> tuple[Tries, ...]:
     """
     What tells whether an edit that has fixed something has broken what came out worse, one try for each such task.
 
@@ -144,8 +144,8 @@ def _tries_without(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     """
     step = open_step(state)
     now, wanted = step.place.in_batch(0), dict[Place, dict[str, None]]()
-    found_by = {index: found for index, found in screened(state, run).items() if found.worse}
-    lucky = bool(found_by) and may_vary(state, run)
+    found_by = {index: found for index, found in screened(state, config).items() if found.worse}
+    lucky = bool(found_by) and may_vary(state, config)
     for index, found in found_by.items():
         alone = step.screen(index)
         doubts: list[tuple[Place, str]] = []
@@ -159,30 +159,30 @@ def _tries_without(state: SearchState, run: RunData) -> tuple[Tries, ...]:
         if doubts and len(found.worse) - len(doubts) < len(found.better):  # else it is not ahead, whatever they tell
             place, item = doubts[0]
             wanted.setdefault(place, {})[item] = None
-    spare = spare_tries(state, run)
+    spare = spare_tries(state, config)
     if spare is not None and spare < sum(map(len, wanted.values())):
         return ()
     draw = max(2, next_draw(state))
     return tuple(Tries(place=place, items=tuple(items), draw=draw) for place, items in wanted.items())
 
 
-def _second_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
+def _second_tries(state: SearchState, config: RunConfig) -> tuple[Tries, ...]:
     """
     For each change of which luck is not ruled out, one more try.
 
     That is another task that it is to fix; or else one that turned, once more under the text with fewer draws of it.
     """
-    if not run.config.search.draw_again:
+    if not config.search.draw_again:
         return ()
     wanted: dict[Place, dict[str, None]] = {}
-    for index, found in screened(state, run).items():
+    for index, found in screened(state, config).items():
         if found.ahead and not found.won:
-            place, item = _most_telling(state, run, index, found)
+            place, item = _most_telling(state, config, index, found)
             if place is not None:
                 wanted.setdefault(place, {})[item] = None
     pairs = [(place, item) for place, items in wanted.items() for item in items]
     pairs = pairs[: _AT_FIRST if state.algorithm.again == 0 else len(pairs)]
-    spare = spare_tries(state, run)
+    spare = spare_tries(state, config)
     if spare is not None and spare < len(pairs):
         return ()
     places, draw = dict.fromkeys(place for place, _ in pairs), next_draw(state)
@@ -191,11 +191,11 @@ def _second_tries(state: SearchState, run: RunData) -> tuple[Tries, ...]:
     )
 
 
-def _most_telling(state: SearchState, run: RunData, index: int, found: Screened) -> tuple[Place | None, str]:
+def _most_telling(state: SearchState, config: RunConfig, index: int, found: Screened) -> tuple[Place | None, str]:
     """Where a change is tried once more, and on what."""
     step = open_step(state)
     group, alone = step.group_of(step.changes[index]), step.screen(index)
-    for item in _tasks_for(state, run, index)[0]:
+    for item in _tasks_for(state, config, index)[0]:
         if not planned(step, alone, item):
             return alone, item
     for item in sorted(found.better, key=lambda item: -found.results[item].evidence):

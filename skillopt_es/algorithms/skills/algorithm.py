@@ -11,89 +11,90 @@ from skillopt_es.algorithms.skills import facts
 from skillopt_es.algorithms.skills.asking import ask_for_edits
 from skillopt_es.algorithms.skills.estimate import kind_of, plan_of
 from skillopt_es.algorithms.skills.evidence import groups_of
+from skillopt_es.algorithms.skills.gate import GATE
 from skillopt_es.algorithms.skills.managing import ask_for_changes
 from skillopt_es.algorithms.skills.parts import failed_parts, parted, parts_drawn
 from skillopt_es.algorithms.skills.planner import (
     EditJob,
     ManageJob,
-    gate_run,
     next_work,
     over_cap,
     stop,
     untrusted_parts,
 )
-from skillopt_es.algorithms.skills.state import WHOLE, Skills, SkillsState, begun, initial, place_of, where_of
-from skillopt_es.algorithms.skills.triggers import drawn, objection
-from skillopt_es.config import TrainConfig
+from skillopt_es.algorithms.skills.state import WHOLE, Skills, SkillsState, begun, initial, where_of
+from skillopt_es.algorithms.skills.triggers import drawn
+from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import Algorithm, Answered, Decision, Words
 from skillopt_es.engine.draws import epoch_batches
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Edit, EditReport, Json, Minibatch
-from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated
+from skillopt_es.gate.verdicts import gate_decisions
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
 from skillopt_es.skill.leaks import LeakGuard
 
 
-def _stop(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    stopped = stop(state, run)
+def _stop(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    stopped = stop(state, config)
     assert stopped is not None
     return stopped
 
 
-def _plan_epoch(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _plan_epoch(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """Every training item once, in an order of the epoch's own; the last batch may be short."""
-    epoch, train = where_of(state).epoch, run.config.train
+    epoch, train = where_of(state).epoch, config.train
     batches = epoch_batches(
-        run.started.splits.train,
+        state.started.splits.train,
         epoch=epoch,
         seed=train.seed,
         batch_size=train.batch_size,
-        batches=run.started.steps_per_epoch - 1,
+        batches=state.started.steps_per_epoch - 1,
     )
     return events.EpochPlanned(epoch=epoch, batches=batches)
 
 
-def _plan_groups(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    groups, dropped = groups_of(state, run)
+def _plan_groups(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    groups, dropped = groups_of(state, config)
     return events.MinibatchesPlanned(step=where_of(state).number, groups=groups, dropped=dropped)
 
 
-def _plan_management(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _plan_management(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """One question about the folder; none where nobody is to manage it, or nothing is there."""
     where = where_of(state)
-    asks = run.config.skills.manage and ids_of(state.current.skill)
+    asks = config.skills.manage and ids_of(state.current.skill)
     group = Minibatch(id=where.place / "manage", kind="failure", place=where.place, items=())
     return events.MinibatchesPlanned(step=where.number, groups=(group,) if asks else ())
 
 
-def _build(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return _built(state, run, evidence, state.algorithm.edits)
+def _build(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    return _built(state, config, evidence, state.algorithm.edits)
 
 
-def _build_kept(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _build_kept(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """What stays of a candidate that was refused as a whole."""
     assert state.algorithm.ranked is not None
     chosen = state.algorithm.ranked.chosen
-    return _built(state, run, evidence, tuple(edit for edit in state.algorithm.edits if edit.id in chosen))
+    return _built(state, config, evidence, tuple(edit for edit in state.algorithm.edits if edit.id in chosen))
 
 
-def _built(state: SkillsState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
+def _built(
+    state: SkillsState, config: RunConfig, evidence: RecordedTexts, edits: tuple[Edit, ...]
+) -> events.CandidateBuilt:
     """The folder with these edits; what copies a tried item is left out, and so is what agents could not load."""
     current, algorithm = state.current.skill, state.algorithm
     rows = [state.rollouts[place][item] for group in algorithm.groups or () for place, item in group.attempts]
-    watch = guard(rows, current, run, evidence)
-    refused = {edit.id: report for edit in edits if (report := _refused(edit, watch, state, run)) is not None}
+    watch = guard(rows, current, config, evidence)
+    refused = {edit.id: report for edit in edits if (report := _refused(edit, watch, state, config)) is not None}
     # Of a change all parts are applied or none.
     broken = {edit.change for edit in edits if edit.id in refused and edit.change}
     for edit in edits:
         if edit.change in broken:
             refused.setdefault(edit.id, EditReport(edit.id, "skipped_with_its_change", "another part of it is refused"))
-    close_gaps = not run.config.follows("leave_gaps")
+    close_gaps = not config.follows("leave_gaps")
     candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in refused], close_gaps=close_gaps)
     reports = {**{each.edit: each for each in applied}, **refused}
     return events.CandidateBuilt(
@@ -105,9 +106,9 @@ def _built(state: SkillsState, run: RunData, evidence: RecordedTexts, edits: tup
     )
 
 
-def _part(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _part(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """Which changes of a refused candidate are tried by themselves, by what each was found to do."""
-    found = parted(state, run)
+    found = parted(state, config)
     assert found is not None
     assert state.built is not None
     pool = tuple(report.edit for report in state.built.reports if report.status.startswith("applied"))
@@ -121,32 +122,32 @@ def _part(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.E
     )
 
 
-def _draw_parts(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(state, run))
+def _draw_parts(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(state, config))
 
 
-def _pause_for_parts(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    failed = failed_parts(state, run)
+def _pause_for_parts(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    failed = failed_parts(state, config)
     assert failed is not None
     return failed
 
 
-def _draw_triggers(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=where_of(state).number, tries=drawn(state, run))
+def _draw_triggers(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+    return events.TriesPlanned(step=where_of(state).number, tries=drawn(state, config))
 
 
-def _refused(edit: Edit, watch: LeakGuard, state: SkillsState, run: RunData) -> EditReport | None:
+def _refused(edit: Edit, watch: LeakGuard, state: SkillsState, config: RunConfig) -> EditReport | None:
     """Why an edit is not even applied: it copies what was tried, or retires a skill too early."""
     leak = watch.leak(edit.content)
     if leak:
         return EditReport(edit.id, REFUSED_LEAK, leak)
-    why = _too_early(edit.file, state, run) if edit.op == "retire" and not edit.change else ""
+    why = _too_early(edit.file, state, config) if edit.op == "retire" and not edit.change else ""
     return EditReport(edit.id, "skipped_too_early", why) if why else None
 
 
-def _too_early(path: str, state: SkillsState, run: RunData) -> str:
+def _too_early(path: str, state: SkillsState, config: RunConfig) -> str:
     """Why a skill is not retired yet: too few attempts could have opened it, or nobody has asked for it before."""
-    skill, least = skill_of(path), run.config.skills.retire_after
+    skill, least = skill_of(path), config.skills.retire_after
     trials = state.algorithm.trials.get(skill, 0)
     if trials < least:
         return f"{trials} attempts could have opened {skill}, and skills.retire_after is {least}"
@@ -155,35 +156,31 @@ def _too_early(path: str, state: SkillsState, run: RunData) -> str:
     return ""
 
 
-def _skip(reason: str, state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _skip(reason: str, state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     algorithm = state.algorithm
     reports = () if state.built is None else state.built.reports
     notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in algorithm.patches.values() if patch.note)
     details = {
-        "nothing_asked": _nothing_asked(state, run),
+        "nothing_asked": _nothing_asked(state, config),
         "nothing_proposed": "",
         "no_usable_patch": notes,
         "unchanged": "; ".join(f"{report.edit}: {report.note or report.status}" for report in reports),
-        "too_large": "" if state.built is None else over_cap(state, run),
-        "untrusted_only": untrusted_parts(state, run),
+        "too_large": "" if state.built is None else over_cap(state, config),
+        "untrusted_only": untrusted_parts(state, config),
     }
     return events.StepSkipped(step=where_of(state).number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
 
 
-def _nothing_asked(state: SkillsState, run: RunData) -> str:
+def _nothing_asked(state: SkillsState, config: RunConfig) -> str:
     if not where_of(state).managing:
         return "too few attempts opened the same skills and came out alike"
-    return "there are no skills to manage" if run.config.skills.manage else "skills.manage is off"
+    return "there are no skills to manage" if config.skills.manage else "skills.manage is off"
 
 
 _SKIPS = ("nothing_asked", "nothing_proposed", "no_usable_patch", "unchanged", "too_large", "untrusted_only")
 
 
-def _gate_candidate(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return candidate_gated(state, run)
-
-
-def _pause(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.Event:
+def _pause(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     notes = [patch.note for patch in state.algorithm.patches.values()]
     return events.RunPaused(
         reason="optimizer", message=f"none of the {len(notes)} questions of the step was answered; first, {notes[0]}"
@@ -191,7 +188,7 @@ def _pause(state: SkillsState, run: RunData, evidence: RecordedTexts) -> events.
 
 
 DECISIONS: Mapping[str, Decision[Skills]] = {
-    **FINAL_DECISIONS,
+    **gate_decisions(GATE),
     "stop": _stop,
     "plan_epoch": _plan_epoch,
     "plan_groups": _plan_groups,
@@ -202,7 +199,6 @@ DECISIONS: Mapping[str, Decision[Skills]] = {
     "pause_for_parts": _pause_for_parts,
     "part": _part,
     "draw_triggers": _draw_triggers,
-    "gate_candidate": _gate_candidate,
     "pause_for_optimizer": _pause,
     **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
 }
@@ -303,10 +299,8 @@ SKILLS: Algorithm[Skills] = Algorithm(
         )
     },
     under_way=_under_way,
-    place=place_of,
     doubts=untrusted_parts,
-    objection=objection,
-    gated_by=gate_run,
+    gate=GATE,
     words=Words(
         position=_position,
         step=_step,

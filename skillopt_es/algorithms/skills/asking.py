@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from skillopt_es.algorithms.optimizer import described, guide_section, patch_asked, question, steering_section
 from skillopt_es.algorithms.skills.planner import EditJob
 from skillopt_es.algorithms.skills.state import Key, Refused, SkillsState, where_of
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.values import Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
@@ -19,10 +19,10 @@ from skillopt_es.replies.skill_changes import EDITS_SCHEMA, read_skill_edits
 from skillopt_es.skill.folders import always_shown, files_of, ids_of, index_of, listing_of, skills_in
 
 
-def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
+def ask_for_edits(job: EditJob, state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The question about one group, and how its answer is read."""
     group, tree = job.group, state.current.skill
-    step, most = where_of(state).number, run.config.optimizer.learning_rate
+    step, most = where_of(state).number, config.optimizer.learning_rate
 
     def read(text: str) -> PatchReply | Unusable:
         return read_skill_edits(
@@ -35,8 +35,8 @@ def ask_for_edits(job: EditJob, state: SkillsState, run: RunData, evidence: Reco
             tree=tree,
         )
 
-    reader = placed_in(tree, read) if run.config.optimizer.ask_again else read
-    return patch_asked(group, step, _request(group, state, run, evidence), reader)
+    reader = placed_in(tree, read) if config.optimizer.ask_again else read
+    return patch_asked(group, step, _request(group, state, config, evidence), reader)
 
 
 def open_now(group: Minibatch, tree: SkillTree) -> tuple[str, ...]:
@@ -45,14 +45,14 @@ def open_now(group: Minibatch, tree: SkillTree) -> tuple[str, ...]:
     return tuple(skill for skill in ids_of(tree) if skill in seen)
 
 
-def _request(group: Minibatch, state: SkillsState, run: RunData, evidence: RecordedTexts) -> ChatRequest:
-    tree, most = state.current.skill, run.config.gradient.max_trajectory_chars
+def _request(group: Minibatch, state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> ChatRequest:
+    tree, most = state.current.skill, config.gradient.max_trajectory_chars
     rows = [state.rollouts[place][item] for place, item in group.attempts]
-    texts = [shown(row, evidence, most_chars=most, skill=index_of(tree), run=run) for row in rows]
+    texts = [shown(row, evidence, most_chars=most, skill=index_of(tree), config=config) for row in rows]
     title = "Failed" if group.kind == "failure" else "Successful"
     opened = ", ".join(group.viewed) or "no skill"
     return question(
-        run,
+        config,
         slot=group.id,
         stage="analyst",
         prompt="skills_edit",
@@ -60,10 +60,10 @@ def _request(group: Minibatch, state: SkillsState, run: RunData, evidence: Recor
             open_section(tree, open_now(group, tree)),
             listing_section(tree),
             refused_section(refused_of(state, group.viewed)),
-            guide_section(run.started.guide),
+            guide_section(state.started.guide),
             steering_section(state.steering),
             f"## {title} trajectories ({len(texts)}), with {opened} open\n" + "\n\n".join(texts),
-            f"At most {run.config.optimizer.learning_rate} edits.",
+            f"At most {config.optimizer.learning_rate} edits.",
         ),
         schema=EDITS_SCHEMA,
     )

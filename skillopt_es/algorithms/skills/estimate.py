@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.estimates import Part, kind_of_call, most_turns
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.estimates import Part, Planned, kind_of_call, most_turns
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import DRAWS_ONCE
 from skillopt_es.skill.tools import MOST_ROUNDS
 
 
-def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
+def plan_of(run: Planned, steps: int, epochs: int) -> tuple[Part, ...]:
     """The parts of so many steps; an attempt asks once and may open skills before it answers."""
     config, evaluation = run.config, run.config.evaluation
-    validation, tests, items = len(run.selection_items), len(run.test_items), len(run.started.splits.train)
+    validation, tests, items = len(run.validation_items), len(run.tested_items), len(run.started.splits.train)
     draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_repeats - 1
     triggers = 3 * config.skills.triggers if evaluation.use_gate else 0
     counts = (

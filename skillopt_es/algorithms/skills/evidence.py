@@ -9,35 +9,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skillopt_es.algorithms.skills.state import Key, SkillsState, Waiting, where_of
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.config import RunConfig
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Attempt, Minibatch, PatchSource
 
 
-def groups_of(state: SkillsState, run: RunData) -> tuple[tuple[Minibatch, ...], tuple[Attempt, ...]]:
+def groups_of(state: SkillsState, config: RunConfig) -> tuple[tuple[Minibatch, ...], tuple[Attempt, ...]]:
     """The groups that the open step asks about, failures first, and the attempts that have waited too long."""
     place = where_of(state).place.in_batch(0)
     groups: list[Minibatch] = []
-    for kind in _kinds(run):
-        buckets = _buckets(state.algorithm.waiting, run, kind)
+    for kind in _kinds(config):
+        buckets = _buckets(state.algorithm.waiting, config, kind)
         for key in sorted(buckets):
-            for rows in _chunks(buckets[key], run.config.skills.reflection_group_size):
-                if len(rows) >= run.config.skills.reflection_trigger_size:
+            for rows in _chunks(buckets[key], config.skills.reflection_group_size):
+                if len(rows) >= config.skills.reflection_trigger_size:
                     groups.append(_group(place, kind, len(groups), key, rows))
     used = {Attempt(*each) for group in groups for each in group.attempts}
     left = [each.attempt for each in state.algorithm.waiting if each.attempt not in used]
-    most = run.config.skills.most_waiting
+    most = config.skills.most_waiting
     return tuple(groups), tuple(left[: max(0, len(left) - most)])
 
 
-def _kinds(run: RunData) -> tuple[PatchSource, ...]:
-    return ("failure",) if run.config.gradient.failure_only else ("failure", "success")
+def _kinds(config: RunConfig) -> tuple[PatchSource, ...]:
+    return ("failure",) if config.gradient.failure_only else ("failure", "success")
 
 
-def _buckets(waiting: Sequence[Waiting], run: RunData, kind: PatchSource) -> dict[Key, list[Waiting]]:
+def _buckets(waiting: Sequence[Waiting], config: RunConfig, kind: PatchSource) -> dict[Key, list[Waiting]]:
     found: dict[Key, list[Waiting]] = {}
     for each in waiting:
-        if run.passes(each.outcome) == (kind == "success"):
+        if config.passes(each.outcome) == (kind == "success"):
             found.setdefault(each.key, []).append(each)
     return found
 

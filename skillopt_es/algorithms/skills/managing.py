@@ -8,9 +8,9 @@ from skillopt_es.algorithms.optimizer import described, guide_section, patch_ask
 from skillopt_es.algorithms.skills.asking import listing_section, open_section, refused_section
 from skillopt_es.algorithms.skills.planner import ManageJob
 from skillopt_es.algorithms.skills.state import WHOLE, Sighting, SkillsState, where_of
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Asking
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shortened
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import WHOLE_FILES
@@ -24,21 +24,23 @@ SHOWN_BY_AGENTS = 8_000
 """Characters of names and descriptions after which agents begin to leave some out."""
 
 
-def ask_for_changes(job: ManageJob, state: SkillsState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
+def ask_for_changes(
+    job: ManageJob, state: SkillsState, config: RunConfig, evidence: RecordedTexts
+) -> Asking[PatchReply]:
     """The question, and how its answer is read."""
     group, tree, step = job.group, state.current.skill, where_of(state).number
     gone = {skill: each.files for skill, each in state.algorithm.gone.items()}
 
     def read(text: str) -> PatchReply | Unusable:
-        return read_skill_changes(text, patch=group.id, most=run.config.skills.most_changes, tree=tree, gone=gone)
+        return read_skill_changes(text, patch=group.id, most=config.skills.most_changes, tree=tree, gone=gone)
 
-    return patch_asked(group, step, _request(job, state, run), read)
+    return patch_asked(group, step, _request(job, state, config), read)
 
 
-def _request(job: ManageJob, state: SkillsState, run: RunData) -> ChatRequest:
-    tree = state.current.skill
+def _request(job: ManageJob, state: SkillsState, config: RunConfig) -> ChatRequest:
+    tree, routing = state.current.skill, routing_table(state.algorithm.sightings, config)
     return question(
-        run,
+        config,
         slot=job.group.id,
         stage="meta_skill",
         prompt="skills_manage",
@@ -46,14 +48,14 @@ def _request(job: ManageJob, state: SkillsState, run: RunData) -> ChatRequest:
             open_section(tree, ids_of(tree), "Skills"),
             listing_section(tree),
             _size_section(len(listing_of(tree))),
-            f"## What was opened in this epoch\n{fenced('views', views_table(state, run))}",
-            f"## Which kinds of task opened what\n{fenced('routing', routing_table(state.algorithm.sightings, run))}",
+            f"## What was opened in this epoch\n{fenced('views', views_table(state, config))}",
+            f"## Which kinds of task opened what\n{fenced('routing', routing)}",
             _history_section(state),
             refused_section(state.algorithm.refused.get(WHOLE, ())),
             _gone_section(state),
-            guide_section(run.started.guide),
+            guide_section(state.started.guide),
             steering_section(state.steering),
-            f"At most {run.config.skills.most_changes} changes.",
+            f"At most {config.skills.most_changes} changes.",
         ),
         schema=CHANGES_SCHEMA,
     )
@@ -64,13 +66,13 @@ def _size_section(listed: int) -> str:
     return f"Names and descriptions have {listed:,} characters together{over}."
 
 
-def _rate(rows: Iterable[Sighting], run: RunData) -> str:
+def _rate(rows: Iterable[Sighting], config: RunConfig) -> str:
     """How many there are, and how many of them passed."""
     there = list(rows)
-    return f"{len(there)} ({sum(run.passes(each.outcome) for each in there)} passed)"
+    return f"{len(there)} ({sum(config.passes(each.outcome) for each in there)} passed)"
 
 
-def views_table(state: SkillsState, run: RunData) -> str:
+def views_table(state: SkillsState, config: RunConfig) -> str:
     """A line a skill: how often it was opened, alone and with others, and what came of the tasks where it was not."""
     tree, lines = state.current.skill, []
     for entry in entries_of(tree):
@@ -82,9 +84,9 @@ def views_table(state: SkillsState, run: RunData) -> str:
         size = sum(map(len, files_of(tree, entry.id).values()))
         quiet = state.algorithm.quiet.get(entry.id, 0) + 1 if not opened else 0
         said = [
-            f"opened {_rate(opened, run)}",
-            f"alone {_rate(alone, run)}",
-            f"not opened {_rate((each for each in seen if each not in opened), run)}",
+            f"opened {_rate(opened, config)}",
+            f"alone {_rate(alone, config)}",
+            f"not opened {_rate((each for each in seen if each not in opened), config)}",
             f"{size} characters",
             *(["always shown"] if entry.always else []),
             *([f"not opened for {quiet} epochs"] if quiet > 1 and not entry.always else []),
@@ -104,14 +106,14 @@ def _since(state: SkillsState, skill: str) -> int:
     return max(made, default=0)
 
 
-def routing_table(seen: Sequence[Sighting], run: RunData) -> str:
+def routing_table(seen: Sequence[Sighting], config: RunConfig) -> str:
     """A line for each kind of task: how many there were, and what they opened."""
     lines = []
     for kind in sorted({each.kind for each in seen}):
         rows = [each for each in seen if each.kind == kind]
         keys = sorted({each.key for each in rows})
-        opened = [f"{'+'.join(key) or 'nothing'} {_rate((r for r in rows if r.key == key), run)}" for key in keys]
-        lines.append(f"- {kind or 'tasks'}: {_rate(rows, run)}; opened {', '.join(opened)}")
+        opened = [f"{'+'.join(key) or 'nothing'} {_rate((r for r in rows if r.key == key), config)}" for key in keys]
+        lines.append(f"- {kind or 'tasks'}: {_rate(rows, config)}; opened {', '.join(opened)}")
     return "\n".join(lines) or "(no task was tried)"
 
 

@@ -14,7 +14,8 @@ from attrs import frozen
 from skillopt_es.algorithms.skills.effects import Draw
 from skillopt_es.algorithms.skills.state import Key, SkillsState, applied_edits
 from skillopt_es.algorithms.skills.triggers import routing_of, triggers_met
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.run_config import validation_items
 from skillopt_es.events.values import Edit, EditReport, Measured, SkillTree
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import always_shown, skill_of, skills_in
@@ -66,30 +67,30 @@ def made_with(state: SkillsState, edits: Sequence[Edit]) -> tuple[SkillTree, tup
     return apply_edits(state.current.skill, edits, close_gaps=state.built.gaps_closed)
 
 
-def draws_so_far(state: SkillsState, run: RunData, changes: Sequence[Change]) -> tuple[Draw, ...]:
+def draws_so_far(state: SkillsState, config: RunConfig, changes: Sequence[Change]) -> tuple[Draw, ...]:
     """Every result under the current folder, the candidate or parts of it, with what was on that the item notices."""
-    felt, every = noticed(state, run, changes), frozenset(change.name for change in changes)
-    found = [Draw(item, frozenset(), value) for item, value in _before(state, run)]
-    found += [Draw(item, every & felt[item], value) for item, value in _together(state, run) if item in felt]
+    felt, every = noticed(state, config, changes), frozenset(change.name for change in changes)
+    found = [Draw(item, frozenset(), value) for item, value in _before(state, config)]
+    found += [Draw(item, every & felt[item], value) for item, value in _together(state, config) if item in felt]
     for tries in state.algorithm.parts:
         on = frozenset(change.name for change in changes if change.name in tries.edits)
-        found += [Draw(item, on & felt[item], value) for item, value in _at(state, run, tries.place)]
-    for each in triggers_met(state, run):
+        found += [Draw(item, on & felt[item], value) for item, value in _at(state, config, tries.place)]
+    for each in triggers_met(state, config):
         on = _noticing(changes, {*each.before, *each.after}, moved=each.before != each.after)
-        found.append(Draw(each.item, frozenset(), run.worth(each.was.hard, each.was.soft)))
-        found.append(Draw(each.item, on, run.worth(each.now.hard, each.now.soft)))
+        found.append(Draw(each.item, frozenset(), config.worth(each.was.hard, each.was.soft)))
+        found.append(Draw(each.item, on, config.worth(each.now.hard, each.now.soft)))
     return tuple(found)
 
 
-def noticed(state: SkillsState, run: RunData, changes: Sequence[Change]) -> Mapping[str, frozenset[str]]:
+def noticed(state: SkillsState, config: RunConfig, changes: Sequence[Change]) -> Mapping[str, frozenset[str]]:
     """The changes that each validation item notices, by their names."""
     assert state.built is not None
     folders = (state.current.skill, state.built.candidate)
     views = [state.algorithm.views.get(folder.hash, {}) for folder in folders]
     shown = {skill for folder in folders for skill in skills_in(always_shown(folder))}
-    turned, parts = set(turned_items(state, run)), _opened_in_parts(state)
+    turned, parts = set(turned_items(state, config)), _opened_in_parts(state)
     found = {}
-    for item in run.selection_items:
+    for item in validation_items(state.started, config):
         keys = [view[item] for view in views if item in view]
         opened = shown.union(*keys, parts.get(item, ()))
         found[item] = _noticing(changes, opened, moved=item in turned or len(set(keys)) > 1)
@@ -101,27 +102,27 @@ def _noticing(changes: Sequence[Change], opened: set[str], *, moved: bool) -> fr
     return direct or frozenset(change.name for change in changes if change.lists and moved)
 
 
-def turned_items(state: SkillsState, run: RunData) -> dict[str, float]:
+def turned_items(state: SkillsState, config: RunConfig) -> dict[str, float]:
     """The items that came out otherwise under the whole candidate, as far as they were tried, and by how much."""
     before: dict[str, list[float]] = {}
     after: dict[str, list[float]] = {}
-    for values, found in ((_before(state, run), before), (_together(state, run), after)):
+    for values, found in ((_before(state, config), before), (_together(state, config), after)):
         for item, value in values:
             found.setdefault(item, []).append(value)
     gains = {item: _mean(after[item]) - _mean(before[item]) for item in before if item in after}
-    return {item: gains[item] for item in run.selection_items if gains.get(item, 0.0) != 0.0}
+    return {item: gains[item] for item in validation_items(state.started, config) if gains.get(item, 0.0) != 0.0}
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _before(state: SkillsState, run: RunData) -> list[tuple[str, float]]:
+def _before(state: SkillsState, config: RunConfig) -> list[tuple[str, float]]:
     drawn = state.measured[state.current.skill.hash].drawn
-    return [(item, run.worth(row.hard, row.soft)) for each in drawn for item, row in each.items.items()]
+    return [(item, config.worth(row.hard, row.soft)) for each in drawn for item, row in each.items.items()]
 
 
-def _together(state: SkillsState, run: RunData) -> list[tuple[str, float]]:
+def _together(state: SkillsState, config: RunConfig) -> list[tuple[str, float]]:
     """The results of the whole candidate, those of a draw that ended early among them."""
     assert state.built is not None
     name = state.built.candidate.hash
@@ -130,13 +131,15 @@ def _together(state: SkillsState, run: RunData) -> list[tuple[str, float]]:
     for (skill, _), begun in state.partial.items():
         if skill == name:
             found += [(item, row.outcome) for item, row in begun.rows.items() if isinstance(row.outcome, Measured)]
-    return [(item, run.worth(row.hard, row.soft)) for item, row in found]
+    return [(item, config.worth(row.hard, row.soft)) for item, row in found]
 
 
-def _at(state: SkillsState, run: RunData, place: str) -> list[tuple[str, float]]:
+def _at(state: SkillsState, config: RunConfig, place: str) -> list[tuple[str, float]]:
     rows = state.rollouts.get(place, {}).values()
     return [
-        (row.item, run.worth(row.outcome.hard, row.outcome.soft)) for row in rows if isinstance(row.outcome, Measured)
+        (row.item, config.worth(row.outcome.hard, row.outcome.soft))
+        for row in rows
+        if isinstance(row.outcome, Measured)
     ]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from skillopt_es.algorithms.skills.effects import effects
+from skillopt_es.algorithms.skills.gate import GATE, gate_config
 from skillopt_es.algorithms.skills.noticing import (
     changes_of,
     draws_so_far,
@@ -22,10 +23,10 @@ from skillopt_es.algorithms.skills.noticing import (
     turned_items,
 )
 from skillopt_es.algorithms.skills.state import SkillsState, applied_edits, place_of, where_of
-from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import draw_seed, shuffled, some_of
 from skillopt_es.engine.evaluations import too_many_unmeasured, units_of, unmeasured_hint
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Rollouts, Unit, Work
 from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted, RunPaused
 from skillopt_es.events.places import Place
@@ -42,31 +43,31 @@ class Parted:
     together: GateVerdict
 
 
-def part_work(state: SkillsState, run: RunData) -> Work | None:
+def part_work(state: SkillsState, config: RunConfig) -> Work | None:
     """What is still to be drawn or decided of a refused candidate's parts; nothing where it is refused as a whole."""
-    if _mixed(state, run) is None:
+    if _mixed(state, config) is None:
         return None
-    if not state.algorithm.parts and parts_drawn(state, run):
+    if not state.algorithm.parts and parts_drawn(state, config):
         return Decide("draw_parts")
-    missing = _missing(state, run)
+    missing = _missing(state, config)
     if missing:
         return Rollouts(tuple(missing))
-    if failed_parts(state, run) is not None:
+    if failed_parts(state, config) is not None:
         return Decide("pause_for_parts")
-    return Decide("part") if parted(state, run) is not None else None
+    return Decide("part") if parted(state, config) is not None else None
 
 
-def parted(state: SkillsState, run: RunData) -> Parted | None:
+def parted(state: SkillsState, config: RunConfig) -> Parted | None:
     """What may stay, by what the changes were found to do; None where all or nothing would."""
-    together = _mixed(state, run)
+    together = _mixed(state, config)
     if together is None:
         return None
     changes = changes_of(state)
-    felt = noticed(state, run, changes)
-    found = effects(draws_so_far(state, run, changes), [change.name for change in changes])
+    felt = noticed(state, config, changes)
+    found = effects(draws_so_far(state, config, changes), [change.name for change in changes])
     stay = [change for change in changes if found[change.name] >= 0.0]
     helps = any(found[change.name] > 0.0 for change in stay)
-    if not stay or len(stay) == len(changes) or not (helps or _takes_ties(state, run)):
+    if not stay or len(stay) == len(changes) or not (helps or _takes_ties(state, config)):
         return None
     return Parted(
         kept=tuple(edit for edit in _in_order(state) if any(edit in change.edits for change in stay)),
@@ -82,24 +83,24 @@ def parted(state: SkillsState, run: RunData) -> Parted | None:
     )
 
 
-def _mixed(state: SkillsState, run: RunData) -> GateVerdict | None:
+def _mixed(state: SkillsState, config: RunConfig) -> GateVerdict | None:
     """The verdict that refuses all changes together, where some of them may be better than that."""
     assert state.built is not None
-    if not run.config.evaluation.use_gate or state.algorithm.ranked is not None:
+    if not config.evaluation.use_gate or state.algorithm.ranked is not None:
         return None
     if state.current.skill.hash not in state.measured or len(changes_of(state)) < 2:
         return None
-    gated = candidate_gated(state, run)
+    gated = candidate_gated(state, config, state.built, GATE)
     verdict = gated.verdict
     if verdict.taken or not verdict.by_gate or state.built.candidate.hash in state.steering.by_hand:
         return None
-    felt, turned = noticed(state, run, changes_of(state)), turned_items(state, run)
+    felt, turned = noticed(state, config, changes_of(state)), turned_items(state, config)
     hope = (gain for item, gain in turned.items() if felt[item])
-    return verdict if gated.against or any(gain > 0.0 or _takes_ties(state, run) for gain in hope) else None
+    return verdict if gated.against or any(gain > 0.0 or _takes_ties(state, config) for gain in hope) else None
 
 
-def _takes_ties(state: SkillsState, run: RunData) -> bool:
-    return rule_of(algorithm_at(state).gated_by(state, run).config).takes_ties
+def _takes_ties(state: SkillsState, config: RunConfig) -> bool:
+    return rule_of(gate_config(state, config)).takes_ties
 
 
 def _in_order(state: SkillsState) -> tuple[str, ...]:
@@ -109,19 +110,19 @@ def _in_order(state: SkillsState) -> tuple[str, ...]:
 # --- what is drawn -----------------------------------------------------------------------------------------------
 
 
-def parts_drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
+def parts_drawn(state: SkillsState, config: RunConfig) -> tuple[Tries, ...]:
     """
     Which items are tried under which part of the changes that they notice; nothing where no item notices two.
 
     Those that came out otherwise come first, and each has one draw: so many as the first gate has left of its cost.
     """
     changes = changes_of(state)
-    felt, turned = noticed(state, run, changes), turned_items(state, run)
-    seed = run.config.train.seed + where_of(state).number
-    order = shuffled([item for item in run.selection_items if len(felt[item]) > 1], seed)
+    felt, turned = noticed(state, config, changes), turned_items(state, config)
+    seed = config.train.seed + where_of(state).number
+    order = shuffled([item for item in validation_items(state.started, config) if len(felt[item]) > 1], seed)
     order.sort(key=lambda item: item not in turned)
     of_part: dict[tuple[str, ...], list[str]] = {}
-    for item in order[: max(0, most_of_a_gate(state, run) - _spent(state))]:
+    for item in order[: max(0, most_of_a_gate(state, config) - _spent(state))]:
         on = some_of([change.name for change in changes if change.name in felt[item]], f"{seed} {item}")
         of_part.setdefault(tuple(edit for change in changes if change.name in on for edit in change.edits), []).append(
             item
@@ -133,11 +134,11 @@ def parts_drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
     )
 
 
-def most_of_a_gate(state: SkillsState, run: RunData) -> int:
+def most_of_a_gate(state: SkillsState, config: RunConfig) -> int:
     """How many results one gate takes at most, its trigger set among them."""
-    rule = algorithm_at(state).gated_by(state, run).config.evaluation
+    rule = gate_config(state, config).evaluation
     draws = 1 if rule.gate_rule in DRAWS_ONCE else 2 * rule.gate_repeats - 1
-    return draws * len(run.selection_items) + 3 * run.config.skills.triggers
+    return draws * len(validation_items(state.started, config)) + 3 * config.skills.triggers
 
 
 def _spent(state: SkillsState) -> int:
@@ -148,12 +149,13 @@ def _spent(state: SkillsState) -> int:
     return sum(number for row in counts for number in row if number is not None)  # only imported runs have None
 
 
-def _units(state: SkillsState, run: RunData) -> list[Unit]:
+def _units(state: SkillsState, config: RunConfig) -> list[Unit]:
     """Every planned result. They are no draws of a text on all items, so they are never added up."""
     edits, found = applied_edits(state.algorithm.edits, _built(state)), []
     for tries in state.algorithm.parts:
         tree, _ = made_with(state, [edit for edit in edits if edit.id in tries.edits])
-        seed, items = draw_seed(run.config.train.seed, 1), [item for item in tries.items if item in run.selection_items]
+        seed, all_items = draw_seed(config.train.seed, 1), validation_items(state.started, config)
+        items = [item for item in tries.items if item in all_items]
         found += units_of(
             state,
             Evaluation(place=tries.place, purpose="parts", split="val", items=tuple(items), skill=tree, seed=seed),
@@ -162,22 +164,22 @@ def _units(state: SkillsState, run: RunData) -> list[Unit]:
     return found
 
 
-def _missing(state: SkillsState, run: RunData) -> list[Unit]:
-    return [unit for unit in _units(state, run) if unit.item not in _rows(state, unit.place)]
+def _missing(state: SkillsState, config: RunConfig) -> list[Unit]:
+    return [unit for unit in _units(state, config) if unit.item not in _rows(state, unit.place)]
 
 
-def failed_parts(state: SkillsState, run: RunData) -> RunPaused | None:
+def failed_parts(state: SkillsState, config: RunConfig) -> RunPaused | None:
     """That too many results could not be measured to say what changes do; nothing where enough could."""
-    rows = [_rows(state, unit.place)[unit.item] for unit in _units(state, run)]
+    rows = [_rows(state, unit.place)[unit.item] for unit in _units(state, config)]
     failed = [row for row in rows if not isinstance(row.outcome, Measured)]
-    if not too_many_unmeasured([row.outcome for row in rows], run, "val", len(rows)):
+    if not too_many_unmeasured([row.outcome for row in rows], config, "val", len(rows)):
         return None
     first = failed[0]
     return RunPaused(
         reason="unmeasured",
         message=f"{len(failed)} of {len(rows)} items at {place_of(state) / 'parts'} could not be measured; first, "
         f"{first.item}: {getattr(first.outcome, 'message', '')}",
-        hint=unmeasured_hint((row.outcome for row in failed), run),
+        hint=unmeasured_hint((row.outcome for row in failed), config),
     )
 
 

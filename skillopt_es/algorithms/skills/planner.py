@@ -7,15 +7,17 @@ epoch tries nothing: whoever manages the folder is asked about all of it.
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from skillopt_es.algorithms.skills.gate import GATE, gate_config
 from skillopt_es.algorithms.skills.parts import part_work
 from skillopt_es.algorithms.skills.scope import narrowed
 from skillopt_es.algorithms.skills.state import SkillsState, Where, begun, place_of, tried_at, where_of
 from skillopt_es.algorithms.skills.triggers import trigger_work
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection
 from skillopt_es.engine.evaluations import unmeasured as not_measured
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Work
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
@@ -39,35 +41,36 @@ class ManageJob:
     group: Minibatch
 
 
-def next_work(state: SkillsState, run: RunData) -> Work | None:
+def next_work(state: SkillsState, config: RunConfig) -> Work | None:
     """The next thing to do, or None when the run is complete."""
     if state.completed is not None:
         return None
-    if run.started.skill.hash not in state.measured:
-        return measure(state, [selection(run, BASELINE, run.started.skill)])
-    fresh = measure(state, fresh_evaluation(state, run))
+    items = validation_items(state.started, config)
+    if state.started.skill.hash not in state.measured:
+        return measure(state, [selection(config, BASELINE, state.started.skill, items)])
+    fresh = measure(state, fresh_evaluation(state, config, items))
     if fresh is not None:
         return fresh
-    if state.stopped is not None or state.steps_done >= run.started.total_steps:
-        return final_work(state, run)
-    return _training_work(state, run)
+    if state.stopped is not None or state.steps_done >= state.started.total_steps:
+        return final_work(state, config, GATE)
+    return _training_work(state, config)
 
 
-def _training_work(state: SkillsState, run: RunData) -> Work:
+def _training_work(state: SkillsState, config: RunConfig) -> Work:
     where = where_of(state)
-    if not begun(state) and stop(state, run) is not None:
+    if not begun(state) and stop(state, config) is not None:
         return Decide("stop")
     if state.algorithm.epoch is None or state.algorithm.epoch.epoch != where.epoch:
         return Decide("plan_epoch")
-    return _step_work(state, run, where)
+    return _step_work(state, config, where)
 
 
-def stop(state: SkillsState, run: RunData) -> TrainingStopped | None:
+def stop(state: SkillsState, config: RunConfig) -> TrainingStopped | None:
     """Why no further step is begun: the score is reached, or too many steps have brought nothing."""
-    return usual_stop(state, run)
+    return usual_stop(state, config)
 
 
-def _step_work(state: SkillsState, run: RunData, where: Where) -> Work:
+def _step_work(state: SkillsState, config: RunConfig, where: Where) -> Work:
     algorithm = state.algorithm
     if algorithm.groups is None:
         rollouts = None if where.managing else measure(state, _batch(state, where))
@@ -84,7 +87,9 @@ def _step_work(state: SkillsState, run: RunData, where: Where) -> Work:
         if broken:
             return Decide("skip:no_usable_patch")
         return Decide("skip:nothing_proposed" if results else "skip:nothing_asked")
-    return _gate_work(state, run, where) if state.built is not None and not _part_waits(state) else _build_work(state)
+    return (
+        _gate_work(state, config, where) if state.built is not None and not _part_waits(state) else _build_work(state)
+    )
 
 
 def _build_work(state: SkillsState) -> Work:
@@ -116,55 +121,52 @@ def _batch(state: SkillsState, where: Where) -> list[Evaluation]:
     ]
 
 
-def _gate_work(state: SkillsState, run: RunData, where: Where) -> Work:
+def _gate_work(state: SkillsState, config: RunConfig, where: Where) -> Work:
     assert state.built is not None
     if state.built.candidate.hash == state.built.parent:
         return Decide("skip:unchanged")
-    if over_cap(state, run):
+    if over_cap(state, config):
         return Decide("skip:too_large")
-    if untrusted_parts(state, run):
+    if untrusted_parts(state, config):
         return Decide("skip:untrusted_only")
-    narrow = None if where.managing else narrowed(state, run)
+    narrow = None if where.managing else narrowed(state, config)
     if narrow is not None:
-        return measure(state, [narrow]) or _verdict(state, run)
-    if run.config.evaluation.use_gate:
-        drawing = draw_work(state, gate_run(state, run), candidate_contest(state))
+        return measure(state, [narrow]) or _verdict(state, config)
+    if config.evaluation.use_gate:
+        drawing = draw_work(state, gate_config(state, config), candidate_contest(state, config, state.built, GATE))
     else:
-        drawing = measure(state, not_measured(state, run, [(place_of(state).gate, state.built.candidate)]))
-    return drawing or _verdict(state, run)
+        drawing = measure(
+            state,
+            not_measured(
+                state, config, [(place_of(state).gate, state.built.candidate)], validation_items(state.started, config)
+            ),
+        )
+    return drawing or _verdict(state, config)
 
 
-def _verdict(state: SkillsState, run: RunData) -> Work:
+def _verdict(state: SkillsState, config: RunConfig) -> Work:
     """A change of the list meets its trigger set, too; what is refused as a whole may have a part that stays."""
-    triggers = trigger_work(state, run)
+    triggers = trigger_work(state, config, GATE)
     if triggers is not None:
         return triggers
-    return part_work(state, run) or Decide("gate_candidate")
+    return part_work(state, config) or Decide("gate_candidate")
 
 
-def gate_run(state: SkillsState, run: RunData) -> RunData:
-    """The run with the rule for the open step: at an epoch's end a simpler folder need not be a better one."""
-    if not where_of(state).managing:
-        return run
-    evaluation = evolve(run.config.evaluation, gate_rule=run.config.skills.manage_gate_rule)
-    return evolve(run, config=evolve(run.config, evaluation=evaluation))
-
-
-def over_cap(state: SkillsState, run: RunData) -> str:
+def over_cap(state: SkillsState, config: RunConfig) -> str:
     """Which bound the candidate breaks; empty for none. What was over it before may stay as it is, but not grow."""
     assert state.built is not None
-    candidate, current, skills = state.built.candidate, state.current.skill, run.config.skills
+    candidate, current, skills = state.built.candidate, state.current.skill, config.skills
     many, listed = len(ids_of(candidate)), len(listing_of(candidate))
     if many > max(skills.most_skills, len(ids_of(current))):
         return f"{many} skills, and skills.most_skills is {skills.most_skills}"
     if listed > max(skills.most_listed, len(listing_of(current))):
         return f"names and descriptions have {listed} characters, and skills.most_listed is {skills.most_listed}"
-    return too_large(run, candidate)
+    return too_large(config, candidate)
 
 
-def untrusted_parts(state: SkillsState, run: RunData) -> str:
+def untrusted_parts(state: SkillsState, config: RunConfig) -> str:
     """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
-    if not run.config.evaluation.no_untrusted_only or state.built is None:
+    if not config.evaluation.no_untrusted_only or state.built is None:
         return ""
     origins = {edit.id: edit.origins for edit in state.algorithm.edits}
     applied = [report.edit for report in state.built.reports if report.status.startswith("applied")]

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from skillopt_es.algorithms.skills.state import SkillsState, place_of
+from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Objection
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import selection
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Evaluation
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
@@ -43,40 +44,41 @@ def _listed_otherwise(state: SkillsState) -> bool:
     return index_of(state.built.candidate) != index_of(state.current.skill)
 
 
-def lost_recall(state: SkillsState, run: RunData) -> Objection | None:
+def lost_recall(state: SkillsState, config: RunConfig) -> Objection | None:
     """That too many items do not open a skill any more that the candidate left alone; nothing where that is allowed."""
-    most = run.config.skills.recall_loss
-    lost = () if most is None or state.built is None else passing_by(state, run)
+    most = config.skills.recall_loss
+    lost = () if most is None or state.built is None else passing_by(state, config)
     return Objection("lost_recall", lost) if most is not None and len(lost) > most else None
 
 
-def passing_by(state: SkillsState, run: RunData) -> tuple[str, ...]:
+def passing_by(state: SkillsState, config: RunConfig) -> tuple[str, ...]:
     """The items that opened a skill which the candidate leaves as it is, and do not open it under the candidate."""
     assert state.built is not None
     before, after = state.current.skill, state.built.candidate
     same = {skill for skill in ids_of(before) if files_of(before, skill) == files_of(after, skill)}
     old, new = (state.algorithm.views.get(each.hash, {}) for each in (before, after))
-    return tuple(item for item in run.selection_items if item in new and same & set(old.get(item, ())) - set(new[item]))
+    items = validation_items(state.started, config)
+    return tuple(item for item in items if item in new and same & set(old.get(item, ())) - set(new[item]))
 
 
-def narrowed(state: SkillsState, run: RunData) -> Evaluation | None:
+def narrowed(state: SkillsState, config: RunConfig) -> Evaluation | None:
     """The candidate's evaluation on the items that can tell; None where it has to meet all of them."""
     assert state.built is not None
-    evaluation, current = run.config.evaluation, state.current.skill.hash
+    evaluation, current = config.evaluation, state.current.skill.hash
     views, known = state.algorithm.views.get(current), state.measured.get(current)
     changed = changed_bodies(state)
-    if not changed or views is None or known is None or not run.config.skills.sentinels:
+    if not changed or views is None or known is None or not config.skills.sentinels:
         return None
     once = evaluation.use_gate and evaluation.gate_rule in DRAWS_ONCE and not state.current.stale_from
     if not once or state.built.candidate.hash in state.measured:
         return None
-    items = run.selection_items
-    watched = shuffled(items, run.config.train.seed)[: run.config.skills.sentinels]
+    items = validation_items(state.started, config)
+    watched = shuffled(items, config.train.seed)[: config.skills.sentinels]
     opens = [item for item in items if item not in known.items or set(views.get(item, ())) & changed]
     carried = tuple(item for item in items if item not in opens and item not in watched)
     if not carried or not opens:
         return None
-    whole = selection(run, place_of(state).gate, state.built.candidate)
+    whole = selection(config, place_of(state).gate, state.built.candidate, items)
     if _moved(state, whole, [item for item in watched if item not in opens], changed):
         return whole
     return evolve(whole, carried=carried, carried_from=current)

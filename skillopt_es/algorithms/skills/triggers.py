@@ -16,6 +16,7 @@ from skillopt_es.algorithms.skills import scope
 from skillopt_es.algorithms.skills.state import (
     Key,
     Sighting,
+    Skills,
     SkillsState,
     applied_edits,
     became,
@@ -23,14 +24,15 @@ from skillopt_es.algorithms.skills.state import (
     tried_at,
     where_of,
 )
-from skillopt_es.engine.algorithms import Objection
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.algorithms import GatePolicy, Objection
 from skillopt_es.engine.draws import draw_seed, shuffled
 from skillopt_es.engine.evaluations import measure
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.work import Decide, Evaluation, Work
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree, Tries
 from skillopt_es.gate.verdicts import candidate_gated
+from skillopt_es.projections.core import waiting
 from skillopt_es.skill.folders import entries_of, ids_of, skills_in
 
 SHOULD, SHOULD_NOT, NONE = "should", "should-not", "none"
@@ -73,22 +75,22 @@ def _listed(tree: SkillTree) -> dict[str, str]:
     return {each.id: each.description for each in entries_of(tree) if not each.always}
 
 
-def trigger_work(state: SkillsState, run: RunData) -> Work | None:
+def trigger_work(state: SkillsState, config: RunConfig, policy: GatePolicy[Skills]) -> Work | None:
     """What of the trigger set is still to be drawn or tried; nothing where the candidate is refused without it."""
     planned = state.algorithm.triggers
     if planned:
-        return measure(state, _evaluations(state, run, planned))
-    if not drawn(state, run) or not candidate_gated(state, run).verdict.taken:
+        return measure(state, _evaluations(state, config, planned))
+    if not drawn(state, config) or not candidate_gated(state, config, waiting(state), policy).verdict.taken:
         return None
     return Decide("draw_triggers")
 
 
-def drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
+def drawn(state: SkillsState, config: RunConfig) -> tuple[Tries, ...]:
     """The trigger set, by the run's seed: of each kind at most so many; empty where the list stays as it is."""
-    routing, most = routing_of(state), run.config.skills.triggers
-    if not (routing.old or routing.new) or not run.config.evaluation.use_gate:
+    routing, most = routing_of(state), config.skills.triggers
+    if not (routing.old or routing.new) or not config.evaluation.use_gate:
         return ()
-    seed, found = run.config.train.seed + where_of(state).number, _telling(state, run)
+    seed, found = config.train.seed + where_of(state).number, _telling(state, config)
     chosen = []
     for kind in (SHOULD, SHOULD_NOT, NONE):
         items = [each.attempt.item for each in found if routing.kind(each.key) == kind]
@@ -97,19 +99,19 @@ def drawn(state: SkillsState, run: RunData) -> tuple[Tries, ...]:
     return tuple(chosen)
 
 
-def _telling(state: SkillsState, run: RunData) -> list[Sighting]:
+def _telling(state: SkillsState, config: RunConfig) -> list[Sighting]:
     """The epoch's latest attempt at each training item, where it passed with skills that are all still there."""
     there, latest = set(ids_of(state.current.skill)), {each.attempt.item: each for each in state.algorithm.sightings}
     return [
         latest[item]
-        for item in run.started.splits.train
-        if item in latest and run.passes(latest[item].outcome) and there.issuperset(latest[item].key)
+        for item in state.started.splits.train
+        if item in latest and config.passes(latest[item].outcome) and there.issuperset(latest[item].key)
     ]
 
 
-def _evaluations(state: SkillsState, run: RunData, planned: Iterable[Tries]) -> list[Evaluation]:
+def _evaluations(state: SkillsState, config: RunConfig, planned: Iterable[Tries]) -> list[Evaluation]:
     assert state.built is not None
-    train = run.started.splits.train
+    train = state.started.splits.train
     there = {
         tries.place: tried_at(state, tries.place, tuple(item for item in tries.items if item in train))
         for tries in planned
@@ -121,7 +123,7 @@ def _evaluations(state: SkillsState, run: RunData, planned: Iterable[Tries]) -> 
             split="train",
             items=items,
             skill=state.built.candidate,
-            seed=draw_seed(run.config.train.seed, 1),
+            seed=draw_seed(config.train.seed, 1),
         )
         for place, items in there.items()
         if items  # all of them may have been retracted
@@ -141,12 +143,12 @@ class Met:
     right: bool
 
 
-def triggers_met(state: SkillsState, run: RunData) -> tuple[Met, ...]:
+def triggers_met(state: SkillsState, config: RunConfig) -> tuple[Met, ...]:
     """The items of the trigger set that were measured; none where there is no set."""
     planned = state.algorithm.triggers
     if not planned:
         return ()
-    routing, before = routing_of(state), {each.attempt.item: each for each in _telling(state, run)}
+    routing, before = routing_of(state), {each.attempt.item: each for each in _telling(state, config)}
     return tuple(
         Met(
             item=row.item,
@@ -163,14 +165,14 @@ def triggers_met(state: SkillsState, run: RunData) -> tuple[Met, ...]:
     )
 
 
-def misrouted(state: SkillsState, run: RunData) -> tuple[str, ...]:
+def misrouted(state: SkillsState, config: RunConfig) -> tuple[str, ...]:
     """The items of the trigger set that the candidate sends wrong: they open otherwise than they should, and fail."""
-    return tuple(each.item for each in triggers_met(state, run) if not run.passes(each.now) and not each.right)
+    return tuple(each.item for each in triggers_met(state, config) if not config.passes(each.now) and not each.right)
 
 
-def objection(state: SkillsState, run: RunData) -> Objection | None:
+def objection(state: SkillsState, config: RunConfig) -> Objection | None:
     """Why a candidate that its rule would take is refused: items pass by what they opened, or are sent wrong."""
-    most = run.config.skills.misrouted
-    wrong = misrouted(state, run) if most is not None and state.built is not None else ()
+    most = config.skills.misrouted
+    wrong = misrouted(state, config) if most is not None and state.built is not None else ()
     sent_wrong = Objection("misrouted", wrong) if most is not None and len(wrong) > most else None
-    return scope.lost_recall(state, run) or sent_wrong
+    return scope.lost_recall(state, config) or sent_wrong

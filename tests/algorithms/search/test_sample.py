@@ -12,9 +12,9 @@ from attrs import evolve as replace
 from support.command import Done, command
 
 import skillopt_es as so
-from skillopt_es.algorithms.search.sample import judged_by, widening
+from skillopt_es.algorithms.search.sample import judged_items, widening
 from skillopt_es.engine.algorithms import fold
-from skillopt_es.engine.run_data import recorded_run
+from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.places import Place
 from skillopt_es.projections.persistent import Ledger
@@ -153,7 +153,7 @@ def test_a_text_that_nobody_has_measured_is_not_widened_before_it_is(tmp_path: P
     run = searched(tmp_path, **FEW, **{"budget.max_calls": 44})
     state = fold(each.event for each in run.events())
     assert state.started is not None
-    data = recorded_run(state.started, tmp_path)
+    data = config_of_run(state.started, tmp_path)
     assert widening(state, data)
     assert widening(replace(state, measured=Ledger()), data) == []
 
@@ -163,12 +163,11 @@ def test_of_what_was_retracted_nothing_else_is_drawn_in_its_place(tmp_path: Path
     run = searched(tmp_path, **FEW, **{"budget.max_calls": 40})
     state = fold(each.event for each in run.events())
     assert state.started is not None
-    data = recorded_run(state.started, tmp_path)
-    first = judged_by(state, data).selection_items
-    gone = first[:2]
-    splits = replace(data.started.splits, val=tuple(item for item in data.started.splits.val if item not in gone))
-    left = judged_by(state, replace(data, started=replace(data.started, splits=splits)))
-    assert left.selection_items == first[2:]
+    data = config_of_run(state.started, tmp_path)
+    first = judged_items(state, data)
+    gone, splits = first[:2], state.started.splits
+    splits = replace(splits, val=tuple(item for item in splits.val if item not in gone))
+    assert judged_items(replace(state, started=replace(state.started, splits=splits)), data) == first[2:]
 
 
 @pytest.mark.parametrize("change", ["search.first_gates=0", "search.first_gates=8", "evaluation.min_items=9"])
