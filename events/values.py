@@ -98,13 +98,6 @@ def hex_digest(cell: object) -> str:
     return cell.hex() if type(cell) is bytes else ""
 
 
-def clean_text(text: str) -> str:
-    """The text with every lone surrogate, which UTF-8 cannot hold, replaced by U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 @lru_cache(maxsize=8192)
 def text_digest(text: str) -> str:
     """The address of a text; remembered, because one skill text goes into many requests."""
