@@ -6,7 +6,7 @@ import pytest
 
 from shape.way_of_a_call import LEGS, OPTIMIZER, TARGET, Way, ways
 
-MOST = {OPTIMIZER: 25, TARGET: 25}
+MOST = {OPTIMIZER: 23, TARGET: 23}
 
 
 @pytest.fixture(scope="module")
