@@ -15,7 +15,7 @@ from typing import Literal, Unpack
 import attrs
 from attrs import frozen
 
-from skillopt_es.algorithms.skills.managing import SHOWN_BY_AGENTS
+from skillopt_es.algorithms.skills.questions import SHOWN_BY_AGENTS
 from skillopt_es.config import RunConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_named

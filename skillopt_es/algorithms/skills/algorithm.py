@@ -8,11 +8,9 @@ from math import ceil
 
 from skillopt_es.algorithms.optimizer import guard
 from skillopt_es.algorithms.skills import facts
-from skillopt_es.algorithms.skills.asking import ask_for_edits
 from skillopt_es.algorithms.skills.estimate import kind_of, plan_of
-from skillopt_es.algorithms.skills.evidence import groups_of
 from skillopt_es.algorithms.skills.gate import GATE
-from skillopt_es.algorithms.skills.managing import ask_for_changes
+from skillopt_es.algorithms.skills.grouping import groups_of
 from skillopt_es.algorithms.skills.parts import failed_parts, parted, parts_drawn
 from skillopt_es.algorithms.skills.planner import (
     EditJob,
@@ -22,6 +20,7 @@ from skillopt_es.algorithms.skills.planner import (
     stop,
     untrusted_parts,
 )
+from skillopt_es.algorithms.skills.questions import ask_for_changes, ask_for_edits
 from skillopt_es.algorithms.skills.state import WHOLE, Skills, SkillsState, begun, initial, where_of
 from skillopt_es.algorithms.skills.triggers import drawn
 from skillopt_es.config import RunConfig, TrainConfig
