@@ -80,7 +80,8 @@ class Trainer:
         head: int,
         state: AnyState,
         config: RunConfig,
-        ports: LivePorts,
+        rollouts: RolloutPorts,
+        evidence: RecordedTexts,
         control: Control,
         ahead: Ahead | None,
     ) -> None:
@@ -92,7 +93,8 @@ class Trainer:
         self.state = state
         self._config = config
         self._algorithm = algorithm_of(state.started)
-        self._ports = ports
+        self._rollouts = rollouts
+        self._ports = Ports(calls=rollouts.calls, evidence=evidence, executor=rollouts.executor)
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def train(self) -> AnyState:
@@ -156,7 +158,12 @@ class Trainer:
             self._ahead.planned(work, self.state)
         if isinstance(work, Questions) or (isinstance(work, Decide) and work.reads_back):
             await self.settled()  # they read back what the log has of the trajectories
-        async with aclosing(perform(self._algorithm, work, self.state, self._config, self._ports)) as emissions:
+        # What it needs was all in the state when it began.
+        if isinstance(work, Rollouts):
+            found = run_rollouts(work, self._config, self._rollouts)
+        else:
+            found = derive(self._algorithm, work, self.state, self._config, self._ports)
+        async with aclosing(found) as emissions:
             async for emission in emissions:
                 await self.append(emission.events, emission.texts)
 
@@ -237,26 +244,6 @@ class Ports:
     calls: Calls
     evidence: RecordedTexts
     executor: Executor
-
-
-@frozen(kw_only=True)
-class LivePorts(Ports):
-    """What measuring needs besides."""
-
-    rollouts: RolloutPorts
-
-
-async def perform(
-    algorithm: Algorithm[Any], work: Work, state: AnyState, config: RunConfig, ports: LivePorts
-) -> AsyncGenerator[Emission, None]:
-    """The events of a unit of work; what it needs was all in the state when it began."""
-    if isinstance(work, Rollouts):
-        found = run_rollouts(work, config, ports.rollouts)
-    else:
-        found = derive(algorithm, work, state, config, ports)
-    async with aclosing(found) as emissions:
-        async for emission in emissions:
-            yield emission
 
 
 async def derive(

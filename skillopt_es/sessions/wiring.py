@@ -25,7 +25,7 @@ from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls, Means, Records
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.loop import Control, LivePorts, Running, Trainer
+from skillopt_es.engine.loop import Control, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunForked, RunResumed, RunStarted
@@ -316,12 +316,8 @@ def _wired(
         head=stage.head,
         state=stage.state,
         config=config,
-        ports=LivePorts(
-            calls=calls,
-            evidence=evidence,
-            executor=executor,
-            rollouts=rollouts,
-        ),
+        rollouts=rollouts,
+        evidence=evidence,
         control=control,
         ahead=Ahead(config, rollouts, calls, session.ahead_gave_up) if config.train.speculate else None,
     )
