@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
+from typing import Any
 
-from skillopt_es.events.values import Failed, Measured, SkillTree
-from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, TrajectoryRecord
+import yaml
+
+from skillopt_es.events.values import Failed, Json, Measured, SkillTree
+from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, Tool, TrajectoryRecord
 
 TASK_LIMIT = 500
 REFERENCE = "[HIDDEN REFERENCE]"  # how an item can be solved: for analysts of training items, where the config says so
@@ -16,6 +19,22 @@ _REMEMBERED = 8
 def prompt_text(package: str, name: str) -> str:
     """A text for the target or for analysts, from the folder `prompts` of a benchmark."""
     return resources.files(package).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def tools_in(package: str, **numbers: int) -> tuple[Tool, ...]:
+    """The tools of a benchmark, from `prompts/tools.yaml`; what they say of their limits are these numbers."""
+    text = resources.files(package).joinpath("prompts", "tools.yaml").read_text(encoding="utf-8")
+    return tuple(_tool(name, said, numbers) for name, said in yaml.safe_load(text).items())
+
+
+def _tool(name: str, said: Mapping[str, Any], numbers: Mapping[str, int]) -> Tool:
+    parameters: dict[str, Json] = {
+        "type": "object",
+        "properties": {key: {"type": kind} for key, kind in said["takes"].items()},
+        "required": said["required"],
+        "additionalProperties": False,
+    }
+    return Tool(name, said["description"].format(**numbers), parameters)
 
 
 def skill_body(skill: SkillTree) -> str:

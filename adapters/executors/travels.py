@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import asdict, field, fields, frozen
 
 from skillopt_es.events.values import Json
 from skillopt_es.ports import (
@@ -34,6 +34,7 @@ from skillopt_es.ports import (
 )
 
 _ENVIRONMENTS = "skillopt_es.environments"
+_CODE = (".md", ".py", ".yaml")  # what a benchmark says to the target is text beside its modules
 
 
 class LineClosed(Exception):
@@ -102,22 +103,11 @@ class FailedCall:
     @classmethod
     def of(cls, error: CallFailed) -> FailedCall:
         """Everything that an error says."""
-        return cls(error.kind, error.message, error.status, error.request_id, error.hint, error.latency_ms, error.tries,
-                   error.perhaps_request, error.closed)  # fmt: skip
+        return cls(**{each.name: getattr(error, each.name) for each in fields(cls)})
 
     def error(self) -> CallFailed:
         """The error again."""
-        return CallFailed(
-            self.kind,
-            self.message,
-            status=self.status,
-            request_id=self.request_id,
-            hint=self.hint,
-            latency_ms=self.latency_ms,
-            tries=self.tries,
-            perhaps_request=self.perhaps_request,
-            closed=self.closed,
-        )
+        return CallFailed(**asdict(self, recurse=False))
 
 
 Answer = ChatReply | FailedCall | Thrown
@@ -288,8 +278,8 @@ def code_digest(name: str) -> str:
     found = hashlib.sha256()
     for module in sorted(modules):
         file = Path(str(importlib.import_module(module).__file__))
-        sources = file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
-        for source in sorted(sources):
+        beside = file.parent.rglob("*") if file.name == "__init__.py" else [file]
+        for source in sorted(each for each in beside if each.suffix in _CODE):
             found.update(source.name.encode() + b"\0" + source.read_bytes())
     return found.hexdigest()
 

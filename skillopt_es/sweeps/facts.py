@@ -8,7 +8,7 @@ settings were dropped. Everything about a run is in the run's own log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from attrs import evolve, field, frozen
 
@@ -116,19 +116,7 @@ Fact = (
     | SweepPaused
     | SweepCompleted
 )
-KINDS: Mapping[str, type[Fact]] = {
-    kind.__name__: kind
-    for kind in (
-        SweepBegan,
-        SweepContinued,
-        RunLaunched,
-        RunEnded,
-        SettingDropped,
-        SettingRestored,
-        SweepPaused,
-        SweepCompleted,
-    )
-}
+KINDS: Mapping[str, type[Fact]] = {kind.__name__: kind for kind in get_args(Fact)}
 
 
 @frozen(kw_only=True)

@@ -8,53 +8,18 @@ from fnmatch import fnmatchcase
 
 from attrs import field, frozen
 
+from skillopt_es.adapters.environments.episodes import tools_in
 from skillopt_es.adapters.environments.officeqa.documents import Document
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Json
-from skillopt_es.ports import Tool, ToolCall
+from skillopt_es.ports import ToolCall
 
 MOST_CHARACTERS = 4000
 MOST_PATHS = 50
 MOST_MATCHES = 20
 MOST_CALLS = 16
 _LINES = 80
-_TEXT: Mapping[str, Json] = {"type": "string"}
-_NUMBER: Mapping[str, Json] = {"type": "integer"}
-
-
-def _tool(name: str, description: str, required: Sequence[str], **properties: Mapping[str, Json]) -> Tool:
-    return Tool(
-        name,
-        description,
-        {
-            "type": "object",
-            "properties": {key: {**value} for key, value in properties.items()},
-            "required": [*required],
-            "additionalProperties": False,
-        },
-    )
-
-
-TOOLS = (
-    _tool(
-        "glob", "Lists the documents whose path or name matches a pattern such as *1939*.", ["pattern"], pattern=_TEXT
-    ),
-    _tool(
-        "read",
-        f"Shows lines of a document: `limit` of them (default {_LINES}) from line `start` (default 1) on.",
-        ["path"],
-        path=_TEXT,
-        start=_NUMBER,
-        limit=_NUMBER,
-    ),
-    _tool(
-        "grep",
-        f"Shows the first {MOST_MATCHES} numbered lines of a document that contain a text, in any letter case.",
-        ["pattern", "path"],
-        pattern=_TEXT,
-        path=_TEXT,
-    ),
-)
+TOOLS = tools_in(__package__, lines=_LINES, matches=MOST_MATCHES)
 
 
 class _Senseless(Exception):

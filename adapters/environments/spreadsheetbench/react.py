@@ -6,40 +6,20 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from attrs import define, field
 
-from skillopt_es.adapters.environments.episodes import prompt_text
+from skillopt_es.adapters.environments.episodes import prompt_text, tools_in
 from skillopt_es.adapters.environments.spreadsheetbench import child
 from skillopt_es.adapters.sandboxes.launch import Launch, Limits, Sandbox
-from skillopt_es.events.values import Json
-from skillopt_es.ports import Tool, ToolCall
+from skillopt_es.ports import ToolCall
 
 MOST_OUTPUT = 4000
 _MOST_SECONDS = 60.0
 _MOST_CONTENT = 1 << 20
 _MOST_FILES = 50
-_TEXT: Mapping[str, Json] = {"type": "string"}
-TOOLS = (
-    Tool(
-        "bash",
-        "Runs one Python command (`python solution.py`, `python -c '…'`) in the work folder, without a shell. Of the "
-        "files that it makes, output.xlsx is kept.",
-        {"type": "object", "properties": {"cmd": {**_TEXT}}, "required": ["cmd"], "additionalProperties": False},
-    ),
-    Tool(
-        "write_file",
-        "Writes a text file in the work folder.",
-        {
-            "type": "object",
-            "properties": {"path": {**_TEXT}, "content": {**_TEXT}},
-            "required": ["path", "content"],
-            "additionalProperties": False,
-        },
-    ),
-)
+TOOLS = tools_in(__package__)
 PROTOCOL = prompt_text(__package__, "protocol").format(given=child.INPUT, script=child.SOLUTION, saved=child.OUTPUT)
 
 # Places of this machine in what Python says: the folder of a launch without walls, and where Python itself is.
