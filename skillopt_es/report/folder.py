@@ -6,10 +6,11 @@ from skillopt_es.audit.skill_table import SkillRow, SkillTable, Tally
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Child, Html, note, row, score, section, table
 
-_SKILLS = [("skill", False), ("opened", True), ("of them passed", True), ("missed", True), ("of them passed", True),
-           ("precision", True), ("recall", True), ("listed", True), ("text", True), ("changes", False),
-           ("came from", False)]  # fmt: skip
-_KINDS = [("kind of task", False), ("attempts", True), ("opened, and how many of them passed", False)]
+_SKILLS = (
+    "skill | #opened | #of them passed | #missed | #of them passed | #precision | #recall | #listed"
+    " | #text | changes | came from"
+)
+_KINDS = "kind of task | #attempts | opened, and how many of them passed"
 
 
 def folder_section(facts: Facts) -> Html | None:
@@ -22,7 +23,7 @@ def folder_section(facts: Facts) -> Html | None:
         "the share of attempts that opened a skill whose kind of task mostly does; recall the share of such tasks that "
         "opened it, and missed are those that did not."
     )
-    skills = table("What each skill was good for", _SKILLS, [row(_name(each), _cells(each)) for each in found.rows])
+    skills = table("What each skill was good for", _SKILLS, [row(_name(each), *_cells(each)) for each in found.rows])
     return section("The skills of the folder", note(words), skills, _routing(found), name="folder")
 
 
@@ -30,19 +31,19 @@ def _name(each: SkillRow) -> str:
     return each.name if each.there else f"{each.name} (gone)"
 
 
-def _cells(each: SkillRow) -> list[tuple[Child, bool]]:
+def _cells(each: SkillRow) -> list[Child]:
     since = "there from the start" if each.since == 0 else f"last at step {each.since}"
     return [
-        (f"{each.opened.attempts:,}", True),
-        (score(each.opened.rate), True),
-        (f"{each.missed.attempts:,}", True),
-        (score(each.missed.rate), True),
-        (score(each.precision), True),
-        (score(each.recall), True),
-        (f"{each.listed:,}" if each.there else DASH, True),
-        (f"{each.characters:,}" if each.there else DASH, True),
-        (f"{each.taken} taken, {each.refused} refused, {since}", False),
-        (" and ".join(each.came_from) or DASH, False),
+        f"{each.opened.attempts:,}",
+        score(each.opened.rate),
+        f"{each.missed.attempts:,}",
+        score(each.missed.rate),
+        score(each.precision),
+        score(each.recall),
+        f"{each.listed:,}" if each.there else DASH,
+        f"{each.characters:,}" if each.there else DASH,
+        f"{each.taken} taken, {each.refused} refused, {since}",
+        " and ".join(each.came_from) or DASH,
     ]
 
 
@@ -52,10 +53,8 @@ def _routing(found: SkillTable) -> Html | None:
     rows = [
         row(
             kind,
-            [
-                (f"{sum(each.attempts for each in keys.values()):,}", True),
-                (", ".join(_opened(key, tally) for key, tally in keys.items()), False),
-            ],
+            f"{sum(each.attempts for each in keys.values()):,}",
+            ", ".join(_opened(key, tally) for key, tally in keys.items()),
         )
         for kind, keys in found.routing.items()
     ]

@@ -8,7 +8,9 @@ around. Those are shown by their number, so that a reader sees what a model woul
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import frozen
 
 from skillopt_es.presenting.palette import tone_of, verdict_words
 
@@ -76,17 +78,37 @@ def section(title: str, *children: Child, name: str) -> Html:
     return el("section", heading, *children, id=name, aria_labelledby=f"{name}-title")
 
 
-def table(caption: str, headers: Iterable[tuple[str, bool]], rows: Iterable[Html], *, kind: str = "") -> Html:
-    """A table in a region that scrolls by itself; a header is its words and whether its column holds numbers."""
-    head = el("tr", *(el("th", words, scope="col", class_="n" if right else None) for words, right in headers))
-    inner = el("table", el("caption", caption), el("thead", head), el("tbody", *rows), class_=kind or None)
+@frozen
+class Row:
+    """A row of a table: what it is about, and its cells."""
+
+    first: Child
+    cells: Sequence[Child]
+    attributes: Mapping[str, Value]
+
+
+def row(first: Child, *cells: Child, **attributes: Value) -> Row:
+    """What a row is about, its cells, and attributes of the whole row."""
+    return Row(first, cells, attributes)
+
+
+def table(caption: str, headers: str | Sequence[str], rows: Iterable[Row | Html], *, kind: str = "") -> Html:
+    """
+    A table in a region that scrolls by itself: `table("Steps", "step | #best", rows)`.
+
+    Where a header begins with `#`, its column holds numbers.
+    """
+    columns = headers.split(" | ") if isinstance(headers, str) else headers
+    kinds = ["n" if each.startswith("#") else None for each in columns]
+    head = (el("th", each.lstrip("#"), scope="col", class_=kind) for each, kind in zip(columns, kinds, strict=True))
+    body = (each if isinstance(each, Html) else _row(each, kinds[1:]) for each in rows)
+    inner = el("table", el("caption", caption), el("thead", el("tr", *head)), el("tbody", *body), class_=kind or None)
     return el("div", inner, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
-def row(first: Child, cells: Iterable[tuple[Child, bool]], **attributes: Value) -> Html:
-    """A row of a table: what it is about, and its cells with whether each is a number."""
-    rest = (el("td", cell, class_="n" if right else None) for cell, right in cells)
-    return el("tr", el("th", first, scope="row"), *rest, **attributes)
+def _row(each: Row, kinds: Sequence[str | None]) -> Html:
+    rest = (el("td", cell, class_=kind) for cell, kind in zip(each.cells, kinds, strict=True))
+    return el("tr", el("th", each.first, scope="row"), *rest, **each.attributes)
 
 
 def fold(summary: Child, *children: Child, open_: bool = False, **attributes: Value) -> Html:

@@ -105,8 +105,7 @@ def tree_section(facts: Facts) -> Html | None:
     tree = facts.tree
     if not tree.nodes:
         return None
-    headers = [("line", False), ("text", False), ("verdict", False), ("score", True), ("won", True), ("lost", True),
-               ("hash", False)]  # fmt: skip
+    headers = "line | text | verdict | #score | #won | #lost | hash"
     last = max(index for index, node in enumerate(tree.nodes) if node.taken)
     rows = [_row(node, tree, goes_on=index < last) for index, node in enumerate(tree.nodes)]
     forks = [

@@ -8,7 +8,7 @@ from skillopt_es.audit.headlines import Headline, Headlines
 from skillopt_es.presenting.claims import said
 from skillopt_es.presenting.words import listed
 from skillopt_es.projections.intervals import Interval, fewest_turned
-from skillopt_es.report.html import DASH, Html, count, el, note, number, prose, row, score, section, table
+from skillopt_es.report.html import DASH, Html, Row, count, el, note, number, prose, row, score, section, table
 
 _BY_TYPE = (
     ". The test by type says whether tasks of other types would do the same; it needs at least "
@@ -29,17 +29,8 @@ def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str]
     # What floats leave of equal means is no difference.
     soft = any(abs(each.hard - each.soft) > 1e-9 for each in found.scores)
     typed = any(each.by_family is not None for each in found.scores)
-    headers = [
-        ("measured on", False),
-        ("hard score", True),
-        *([("soft score", True)] if soft else []),
-        ("95 % interval", True),
-        *([("by type", True)] if typed else []),
-        ("0 to 1", False),
-        ("items", True),
-        ("one item is", True),
-        ("repeats", True),
-    ]
+    scores = f"#hard score{' | #soft score' if soft else ''} | #95 % interval{' | #by type' if typed else ''}"
+    headers = f"measured on | {scores} | 0 to 1 | #items | #one item is | #repeats"
     rows = [_row(each, soft=soft, typed=typed) for each in found.scores]
     sentences = [*said(found), *(f"Certified: {each}." for each in certificate), *([looks] if looks else [])]
     return section(
@@ -58,22 +49,22 @@ def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str]
     )
 
 
-def _row(each: Headline, *, soft: bool, typed: bool) -> Html:
+def _row(each: Headline, *, soft: bool, typed: bool) -> Row:
     interval = each.interval
     lost = f" of {each.items + each.unmeasured}" if each.items is not None and each.unmeasured else ""
     lost = lost if each.over is None else f" of {each.over.of}"
     fewest, most = each.draws
-    cells: list[tuple[str | Html, bool]] = [
-        (f"{'' if each.exact else '≤ '}{score(each.hard)}", True),
-        *([(score(each.soft), True)] if soft else []),
-        (_interval(interval), True),
-        *([(_interval(each.by_family), True)] if typed else []),
-        (_whisker(each), False),
-        (f"{count(each.items)}{lost}", True),
-        (score(each.grid), True),
-        ("–" if not most else str(most) if fewest == most else f"{fewest} to {most}", True),
-    ]
-    return row(f"{each.split}: {listed(list(each.names))}", cells)
+    return row(
+        f"{each.split}: {listed(list(each.names))}",
+        f"{'' if each.exact else '≤ '}{score(each.hard)}",
+        *([score(each.soft)] if soft else []),
+        _interval(interval),
+        *([_interval(each.by_family)] if typed else []),
+        _whisker(each),
+        f"{count(each.items)}{lost}",
+        score(each.grid),
+        "–" if not most else str(most) if fewest == most else f"{fewest} to {most}",
+    )
 
 
 def _interval(interval: Interval | None) -> str:

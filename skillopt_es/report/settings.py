@@ -10,7 +10,7 @@ from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Setting
 from skillopt_es.presenting.numbers import shown_settings
 from skillopt_es.report.facts import Facts, Session
-from skillopt_es.report.html import Html, el, fold, moment, note, row, section, table
+from skillopt_es.report.html import Html, Row, el, fold, moment, note, row, section, table
 
 
 def environment_section(facts: Facts) -> Html:
@@ -18,13 +18,11 @@ def environment_section(facts: Facts) -> Html:
     rows = [*_models(facts), *_data(facts.started), *_log(facts)]
     pairs = [part for name, said in rows for part in (el("dt", name), el("dd", said))]
     sessions = [_session(session) for session in facts.sessions]
-    headers = [("when", False), ("event", True), ("what", False), ("software", False), ("settings changed", False)]
+    headers = "when | #event | what | software | settings changed"
     parts = [table("Who wrote the log", headers, sessions)] if sessions else []
-    gaps = [row(gap.place, [(gap.what, False), (gap.why, False)]) for gap in facts.summary.gaps]
+    gaps = [row(gap.place, gap.what, gap.why) for gap in facts.summary.gaps]
     if gaps:
-        parts.append(
-            table("What the imported results leave unknown", [("place", False), ("what", False), ("why", False)], gaps)
-        )
+        parts.append(table("What the imported results leave unknown", "place | what | why", gaps))
     notes = [note(said) for said in (facts.started.notes if facts.started is not None else ())]
     return section("Environment", el("dl", *pairs, class_="pairs"), *parts, *notes, name="environment")
 
@@ -61,10 +59,9 @@ def _log(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "imported", f"from results of {facts.summary.imported.source}"
 
 
-def _session(session: Session) -> Html:
+def _session(session: Session) -> Row:
     changed = shown_settings([Setting(key=key, value=value) for key, value in session.settings.items()])
-    cells = ((f"{session.seq:,}", True), (session.how, False), (session.software, False), (changed, False))
-    return row(moment(session.at), cells)
+    return row(moment(session.at), f"{session.seq:,}", session.how, session.software, changed)
 
 
 def config_section(facts: Facts) -> Html | None:
@@ -86,8 +83,8 @@ def config_section(facts: Facts) -> Html | None:
     return section("Config", note(f"{said} Keys and passwords are never part of it."), *parts, name="config")
 
 
-def _settings(caption: str, lines: Sequence[Html]) -> Html:
-    return table(caption, [("key", False), ("value", False)], lines, kind="config")
+def _settings(caption: str, lines: Sequence[Row]) -> Html:
+    return table(caption, "key | value", lines, kind="config")
 
 
 def _leaves(values: Mapping[str, Json], lead: str = "") -> Iterator[tuple[str, Json]]:
@@ -99,12 +96,12 @@ def _leaves(values: Mapping[str, Json], lead: str = "") -> Iterator[tuple[str, J
             yield f"{lead}{key}", value
 
 
-def _line(facts: Facts, key: str, value: Json) -> Html:
+def _line(facts: Facts, key: str, value: Json) -> Row:
     if key not in facts.settings:
-        return row(key, [(el("code", shown(value)), False)])
+        return row(key, el("code", shown(value)))
     now = el("code", shown(facts.settings[key]))
     was = "" if value is None else f" (first {shown(value)})"
-    return row(key, [(el("span", now, el("small", f"{was} changed later")), False)], class_="changed")
+    return row(key, el("span", now, el("small", f"{was} changed later")), class_="changed")
 
 
 def setting(facts: Facts, key: str) -> Json:

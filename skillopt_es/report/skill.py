@@ -150,22 +150,23 @@ def cost_words(cost: Cost, facts: Facts) -> str:
 
 def _makers(facts: Facts, found: Blame, lines: Sequence[BlamedLine], title: str) -> Html:
     """One row for each part that has one maker, with its lines."""
-    headers = [("lines", False), ("written by", False), ("event", True), ("verdict", False), ("won", True),
-               ("lost", True), ("trajectories", True), ("each line cost", True)]  # fmt: skip
+    headers = "lines | written by | #event | verdict | #won | #lost | #trajectories | #each line cost"
     rows = []
     for block in _blocks(lines):
         maker, behind = block[0].maker, block[0].behind
         chain = found.chains.get(maker.step) if maker.step is not None else None
         gate = behind.gate
         first, last = block[0].number, block[-1].number
-        cells = (
-            (place(maker), False),
-            (f"{maker.seq:,}", True),
-            (DASH if chain is None else _verdict(chain), False),
-            (DASH if gate is None or gate.alone else str(len(gate.won)), True),
-            (DASH if gate is None or gate.alone else str(len(gate.lost)), True),
-            (str(len(behind.items)) if behind.items else DASH, True),
-            (cost_words(behind.cost, facts), True),
+        rows.append(
+            row(
+                str(first) if first == last else f"{first} to {last}",
+                place(maker),
+                f"{maker.seq:,}",
+                DASH if chain is None else _verdict(chain),
+                DASH if gate is None or gate.alone else str(len(gate.won)),
+                DASH if gate is None or gate.alone else str(len(gate.lost)),
+                str(len(behind.items)) if behind.items else DASH,
+                cost_words(behind.cost, facts),
+            )
         )
-        rows.append(row(str(first) if first == last else f"{first} to {last}", cells))
     return table(f"What wrote the lines of {title}", headers, rows)

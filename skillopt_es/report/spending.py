@@ -16,7 +16,7 @@ from skillopt_es.presenting.numbers import (
 )
 from skillopt_es.projections.usage import WHOLE_RUN, UsageSums, UsageThere, together
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import DASH, Html, count, el, note, number, row, section, table
+from skillopt_es.report.html import DASH, Html, Row, count, el, note, number, row, section, table
 from skillopt_es.runs.overview import Spent
 
 _BAR = 120
@@ -52,9 +52,8 @@ def _sentence(words: str) -> Html:
 
 def _table(spent: Spent, times: Mapping[str, float], facts: Facts) -> Html:
     most = max((_tokens(usage) for usage in spent.usage.by_stage.values()), default=0)
-    headers = [("stage", False), ("calls", True), ("failed", True), ("tokens in", True), ("tokens out", True),
-               ("share of tokens", False), *([(f"cost {spent.currency}", True)] if spent.currency else []),
-               ("time", True)]  # fmt: skip
+    cost = f" | #cost {spent.currency}" if spent.currency else ""
+    headers = f"stage | #calls | #failed | #tokens in | #tokens out | share of tokens{cost} | #time"
     rows = [
         _row(stage.replace("_", " "), usage, spent.currency, times.get(stage), _bar(_tokens(usage), most))
         for stage, usage in spent.usage.by_stage.items()
@@ -76,26 +75,27 @@ def _bar(tokens: int, most: int) -> Html:
 
 def _row(
     name: str, usage: UsageSums, currency: str, seconds: float | None, bar: str | Html, *, class_: str | None = None
-) -> Html:
-    cells: list[tuple[str | Html, bool]] = [
-        (f"{usage.calls:,}", True),
-        (f"{usage.failed:,}", True),
-        (shown_tokens(usage.input), True),
-        (shown_tokens(usage.output), True),
-        (bar, False),
-        *([(shown_cost(usage.cost), True)] if currency else []),
-        (DASH if seconds is None else shown_seconds(seconds), True),
-    ]
-    return row(name, cells, class_=class_)
+) -> Row:
+    return row(
+        name,
+        f"{usage.calls:,}",
+        f"{usage.failed:,}",
+        shown_tokens(usage.input),
+        shown_tokens(usage.output),
+        bar,
+        *([shown_cost(usage.cost)] if currency else []),
+        DASH if seconds is None else shown_seconds(seconds),
+        class_=class_,
+    )
 
 
 def _there(there: UsageThere, facts: Facts) -> list[Html]:
     """What the results of another trainer say; money is not in them."""
     imported = facts.summary.imported
     times = {} if imported is None else imported.seconds
-    rows = [row(stage.replace("_", " "), _numbers_there(usage)) for stage, usage in there.by_stage.items()]
-    rows.append(row("all", _numbers_there(together(there.by_stage.values())), class_="total"))
-    headers = [("stage", False), ("calls", True), ("tokens in", True), ("tokens out", True)]
+    rows = [row(stage.replace("_", " "), *_numbers_there(usage)) for stage, usage in there.by_stage.items()]
+    rows.append(row("all", *_numbers_there(together(there.by_stage.values())), class_="total"))
+    headers = "stage | #calls | #tokens in | #tokens out"
     said = note("As counted by the trainer that made this run; a dash means not counted, not 0.")
     part = [] if there.whole else [note("Of the recorded steps only: there is no summary of the whole run.")]
     if WHOLE_RUN in times:
@@ -103,5 +103,5 @@ def _there(there: UsageThere, facts: Facts) -> list[Html]:
     return [table("What each stage used, as the imported results say", headers, rows), said, *part]
 
 
-def _numbers_there(usage: ImportedUsage) -> list[tuple[str, bool]]:
-    return [(count(each), True) for each in (usage.calls, usage.input_tokens, usage.output_tokens)]
+def _numbers_there(usage: ImportedUsage) -> list[str]:
+    return [count(each) for each in (usage.calls, usage.input_tokens, usage.output_tokens)]

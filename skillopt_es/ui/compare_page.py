@@ -83,8 +83,8 @@ def _differences(found: Sequence[Compared]) -> Html:
         return section("Settings", note("One run alone differs from nothing."), name="settings")
     if not unlike:
         return section("Settings that differ", note("All settings are the same."), name="settings")
-    rows = [row(key, [(el("code", _said(each, key)), False) for each in settings]) for key in unlike]
-    headers = [("key", False), *((each.name, False) for each in found)]
+    rows = [row(key, *(el("code", _said(each, key)) for each in settings)) for key in unlike]
+    headers = ["key", *(each.name for each in found)]
     body = table(f"{counted(len(unlike), 'setting')} of {len(keys)}", headers, rows, kind="config")
     return section("Settings that differ", body, _repeats(found, unlike), name="settings")
 
@@ -142,8 +142,8 @@ def _parts(found: Sequence[Compared]) -> Html | None:
 def _outcomes(found: Sequence[Compared]) -> Html:
     columns = [column(each.side) for each in found]
     labels = [label for label in columns[0] if any(each[label] not in ("", "-") for each in columns)]
-    rows = [row(label, [(each[label], True) for each in columns]) for label in labels]
-    headers = [("what", False), *((each.name, True) for each in found)]
+    rows = [row(label, *(each[label] for each in columns)) for label in labels]
+    headers = ["what", *(f"#{each.name}" for each in found)]
     links = el("p", *(link(each.name, "run", each.name) for each in found), class_="links")
     metrics = {each.side.metric for each in found if each.side.metric is not None}
     rules = (
@@ -159,24 +159,19 @@ def _tests(found: Sequence[Compared]) -> Html:
     sides = [each.side for each in found]
     typed = any(each.by_type is not None for each in sides)
     judgments = against_first(sides)
-    rows = [row(each.name, [*_score_cells(each, typed=typed), (_against(each, judgments), False)]) for each in sides]
-    headers = [
-        ("best skill of", False),
-        ("test", True),
-        ("95 % interval", True),
-        *([("by type", True)] if typed else []),
-        (f"against {sides[0].name}", False),
-    ]
+    rows = [row(each.name, *_score_cells(each, typed=typed), _against(each, judgments)) for each in sides]
+    by_type = ["#by type"] if typed else []
+    headers = ["best skill of", "#test", "#95 % interval", *by_type, f"against {sides[0].name}"]
     others = note(first_words(judgments.values())) if judgments else None
     body = table("On test items, which chose none of them", headers, rows, kind="tests")
     return section("Which is best", body, others, name="pairs")
 
 
-def _score_cells(each: Side, *, typed: bool) -> list[tuple[Child, bool]]:
+def _score_cells(each: Side, *, typed: bool) -> list[Child]:
     tested = each.test_best
     measured = score(tested.hard) if tested is not None and tested.measured else DASH
     reaches = [each.interval, *([each.by_type] if typed else [])]
-    return [(measured, True), *((interval_words(reach) or DASH, True) for reach in reaches)]
+    return [measured, *(interval_words(reach) or DASH for reach in reaches)]
 
 
 def _against(each: Side, judgments: Mapping[Path, Judged | None]) -> Child:

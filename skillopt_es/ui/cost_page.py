@@ -28,30 +28,23 @@ def cost_page(facts: Facts) -> list[Html]:
     return [part("cost-part", *parts)]
 
 
-def _headers(spent: Spent, first: str) -> list[tuple[str, bool]]:
-    cost = [(f"cost {spent.currency}", True)] if spent.currency else []
-    return [(first, False), ("calls", True), ("failed", True), ("tokens in", True), ("of them cached", True),
-            ("tokens out", True), *cost]  # fmt: skip
+def _headers(spent: Spent, first: str) -> list[str]:
+    cost = [f"#cost {spent.currency}"] if spent.currency else []
+    return [first, "#calls", "#failed", "#tokens in", "#of them cached", "#tokens out", *cost]
 
 
-def _cells(usage: UsageSums, spent: Spent) -> list[tuple[Child, bool]]:
-    cost: list[tuple[Child, bool]] = [(shown_cost(usage.cost), True)] if spent.currency else []
+def _cells(usage: UsageSums, spent: Spent) -> list[Child]:
+    cost: list[Child] = [shown_cost(usage.cost)] if spent.currency else []
     cached = DASH if usage.cached.known is None else shown_tokens(usage.cached)
-    return [
-        (f"{usage.calls:,}", True),
-        (f"{usage.failed:,}", True),
-        (shown_tokens(usage.input), True),
-        (cached, True),
-        (shown_tokens(usage.output), True),
-        *cost,
-    ]
+    tokens = (shown_tokens(usage.input), cached, shown_tokens(usage.output))
+    return [f"{usage.calls:,}", f"{usage.failed:,}", *tokens, *cost]
 
 
 def _by_role(spent: Spent) -> Html | None:
     roles: Mapping[str, UsageSums] = spent.usage.by_role
     if not roles:
         return None
-    rows = [row(role, _cells(usage, spent)) for role, usage in roles.items()]
+    rows = [row(role, *_cells(usage, spent)) for role, usage in roles.items()]
     return section("By role", table("What each role used", _headers(spent, "role"), rows), name="roles")
 
 
@@ -62,11 +55,11 @@ def _by_step(facts: Facts, spent: Spent) -> Html | None:
     times = {} if facts.durations is None else facts.durations.by_step
     rows = []
     for step, usage in sorted(steps):
-        took: tuple[Child, bool] = (shown_seconds(times[step]) if step in times else DASH, True)
+        took: Child = shown_seconds(times[step]) if step in times else DASH
         # A step that is under way may have no page yet.
         name = link(f"step {step}", "run", facts.name, "step", step) if step <= facts.summary.step else f"step {step}"
-        rows.append(row(name, [*_cells(usage, spent), took]))
-    headers = [*_headers(spent, "step"), ("time", True)]
+        rows.append(row(name, *_cells(usage, spent), took))
+    headers = [*_headers(spent, "step"), "#time"]
     return section("By step", table("What each step used", headers, rows, kind="steps"), name="by-step")
 
 

@@ -112,14 +112,16 @@ def _attempts(history: ItemHistory, run: str, chosen: Sequence[int]) -> Html:
             "input", type="checkbox", name="show", value=seen.seq, checked=picked,
             aria_label=f"show the attempt of event {seen.seq}",
         )  # fmt: skip
-        cells: list[tuple[Child, bool]] = [
-            (link(event.place, "run", run, "item", item=history.item, show=seen.seq), False),
-            (_result(event), False),
-            (event.failure or "", False),
-            (el("code", event.skill[:8]), False),
-        ]
-        rows.append(row(box, cells))
-    headers = [("show", False), ("where", False), ("result", False), ("failure", False), ("skill", False)]
+        rows.append(
+            row(
+                box,
+                link(event.place, "run", run, "item", item=history.item, show=seen.seq),
+                _result(event),
+                event.failure or "",
+                el("code", event.skill[:8]),
+            )
+        )
+    headers = "show | where | result | failure | skill"
     left = len(history.results) - len(results)
     return el(
         "form",
@@ -177,13 +179,14 @@ def _uses(history: ItemHistory, run: str) -> Iterator[Html]:
                 link(f"step {turned.step}", "run", run, "step", turned.step)
                 if turned.step is not None
                 else link(f"end of epoch {turned.epoch}", "run", run, "epoch", turned.epoch),
-                [(turned.how, False), (badge(turned.action) if turned.action else "", False)],
+                turned.how,
+                badge(turned.action) if turned.action else "",
             )
             for turned in history.turned
         ]
         yield section(
             "Where it turned",
-            table("Gates and comparisons", [("where", False), ("how", False), ("the verdict", False)], rows),
+            table("Gates and comparisons", "where | how | the verdict", rows),
             name="turned",
         )
     if history.uses:

@@ -132,10 +132,14 @@ def _numbers(curves: Sequence[SpendingCurve], axis: Axis) -> Html:
     for curve in curves[:MOST_LINES]:
         for point in curve.points:
             at = axis.value(point)
-            cells: list[tuple[str, bool]] = [
-                (DASH if at is None else axis.said(at), True), (score(point.current), True), (score(point.best), True),
-                (f"{point.seq:,}", True),
-            ]  # fmt: skip
-            rows.append(row(curve.name, cells))
-    headers = [("run", False), (axis.words, True), ("current", True), ("best", True), ("event", True)]
+            rows.append(
+                row(
+                    curve.name,
+                    DASH if at is None else axis.said(at),
+                    score(point.current),
+                    score(point.best),
+                    f"{point.seq:,}",
+                )
+            )
+    headers = ["run", f"#{axis.words}", "#current", "#best", "#event"]
     return table("Where scores changed", headers, rows)

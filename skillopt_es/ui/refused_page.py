@@ -12,7 +12,7 @@ from skillopt_es.counting import counted
 from skillopt_es.events.values import GateRule
 from skillopt_es.presenting.words import proposal_words
 from skillopt_es.projections.not_taken import NotTaken, Refused
-from skillopt_es.report.html import DASH, Child, Html, badge, el, join, note, row, score, section, table
+from skillopt_es.report.html import DASH, Child, Html, Row, badge, el, join, note, row, score, section, table
 from skillopt_es.ui.shell import choice, items_links, link, part
 
 _MOST = 400
@@ -79,29 +79,29 @@ def _regated(run: str, found: Regated) -> Iterator[Html]:
     same = "the same" if found.best_recorded == found.best_derived else "another one"
     untold = f", of {unknown} it cannot be told" if unknown else ""
     yield el("p", f"{changed} of {counted(len(found.verdicts), 'verdict')} would change{untold}; the best is {same}.")
-    headers = [("where", False), ("recorded", False), ("by this rule", False), ("value", True), ("against", True),
-               ("certainty", False)]  # fmt: skip
+    headers = "where | recorded | by this rule | #value | #against | certainty"
     yield table("Verdicts by this rule", headers, [_verdict(run, each) for each in found.verdicts])
 
 
-def _verdict(run: str, each: Verdict) -> Html:
+def _verdict(run: str, each: Verdict) -> Row:
     words = f"{_NUMBER[each.kind]} {each.number}"
     where: Child = link(words, "run", run, "step", each.number) if each.kind == "candidate" else words
     derived: Child = badge(each.derived) if each.derived is not None else f"cannot be told: {each.why}"
-    cells: list[tuple[Child, bool]] = [
-        (badge(each.recorded), False),
-        (derived, False),
-        (f"{'≤ ' if each.bound else ''}{score(each.value)}", True),
-        (score(each.against), True),
-        (each.zone, False),
-    ]
-    return row(where, cells, class_="changed" if each.changed else None)
+    return row(
+        where,
+        badge(each.recorded),
+        derived,
+        f"{'≤ ' if each.bound else ''}{score(each.value)}",
+        score(each.against),
+        each.zone,
+        class_="changed" if each.changed else None,
+    )
 
 
 def _list(run: str, rows: Sequence[NotTaken]) -> Html:
     counts = Counter(each.reason.replace("_", " ") for each in rows)
     said = note(", ".join(f"{count} {reason}" for reason, count in counts.most_common()) or "Nothing was refused.")
-    headers = [("where", False), ("why", False), ("what", False), ("evidence", False)]
+    headers = "where | why | what | evidence"
     shown = [_row(run, each) for each in reversed(rows[-_MOST:])]
     body = (
         table(f"{counted(len(rows), 'thing')} not taken, the last first", headers, shown, kind="refused")
@@ -112,7 +112,7 @@ def _list(run: str, rows: Sequence[NotTaken]) -> Html:
     return section("Not taken", part("refused", said, body, more), name="not-taken")
 
 
-def _row(run: str, each: NotTaken) -> Html:
+def _row(run: str, each: NotTaken) -> Row:
     where = (
         link(f"step {each.step}", "run", run, "step", each.step)
         if each.step is not None
@@ -121,7 +121,7 @@ def _row(run: str, each: NotTaken) -> Html:
     what = proposal_words(each.proposal) if each.proposal is not None else each.text or each.kind
     earlier = f"; refused in {each.earlier}" if each.earlier else ""
     why = el("span", el("b", each.reason.replace("_", " ")), f" {each.detail}{earlier}" if each.detail else "")
-    return row(where, [(why, False), (what, False), (_evidence(run, each), False)])
+    return row(where, why, what, _evidence(run, each))
 
 
 def _evidence(run: str, each: NotTaken) -> Child:

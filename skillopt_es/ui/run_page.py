@@ -18,7 +18,7 @@ from skillopt_es.presenting.words import by_hand_words, metric_words, part_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import DASH, Html, badge, count, el, moment, note, prose, row, score, section, table
+from skillopt_es.report.html import DASH, Html, Row, badge, count, el, moment, note, prose, row, score, section, table
 from skillopt_es.report.page import headlines_of
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.now import Now
@@ -201,8 +201,7 @@ def steps_part(facts: Facts) -> Html:
     lines = facts.summary.lines
     if not lines:
         return part("steps-part")
-    headers = [("step", False), ("verdict", False), ("current", True), ("candidate", True), ("best", True),
-               ("train", True)]  # fmt: skip
+    headers = "step | verdict | #current | #candidate | #best | #train"
     shown = lines[-_MOST_STEPS:]
     rows = [
         _step_row(facts, line) if isinstance(line, StepLine) else _epoch_row(facts, line) for line in reversed(shown)
@@ -217,29 +216,32 @@ def steps_part(facts: Facts) -> Html:
     return part("steps-part", section("Steps", body, said, more, name="steps"))
 
 
-def _step_row(facts: Facts, line: StepLine) -> Html:
+def _step_row(facts: Facts, line: StepLine) -> Row:
     name = link(f"step {line.step}", "run", facts.name, "step", line.step)
     most = "≤ " if line.bound else ""
-    cells: list[tuple[Html | str, bool]] = [
-        (badge(step_verdict(line)), False),
-        (score(line.current), True),
-        (DASH if line.candidate is None else f"{most}{score(line.candidate)}", True),
-        (score(line.best), True),
-        (DASH if line.train is None else f"{score(line.train.hard)} of {count(line.train.measured)}", True),
-    ]
-    return row(name, cells, id=f"step-{line.step}")
+    return row(
+        name,
+        badge(step_verdict(line)),
+        score(line.current),
+        DASH if line.candidate is None else f"{most}{score(line.candidate)}",
+        score(line.best),
+        DASH if line.train is None else f"{score(line.train.hard)} of {count(line.train.measured)}",
+        id=f"step-{line.step}",
+    )
 
 
-def _epoch_row(facts: Facts, line: EpochLine) -> Html:
+def _epoch_row(facts: Facts, line: EpochLine) -> Row:
     name = link(f"end of epoch {line.epoch}", "run", facts.name, "epoch", line.epoch)
-    cells: list[tuple[Html | str, bool]] = [
-        (badge(line.slow_update) if line.slow_update else "ended", False),
-        (score(line.current), True),
-        (score(line.candidate), True),
-        (score(line.best), True),
-        (DASH, True),
-    ]
-    return row(name, cells, id=f"epoch-{line.epoch}", class_="epoch")
+    return row(
+        name,
+        badge(line.slow_update) if line.slow_update else "ended",
+        score(line.current),
+        score(line.candidate),
+        score(line.best),
+        DASH,
+        id=f"epoch-{line.epoch}",
+        class_="epoch",
+    )
 
 
 def events_page(records: Sequence[Recorded], facts: Facts, after: int) -> Iterator[Html]:
@@ -247,16 +249,14 @@ def events_page(records: Sequence[Recorded], facts: Facts, after: int) -> Iterat
     rows = [
         row(
             link(f"{recorded.seq:,}", "run", facts.name, "event", recorded.seq),
-            [
-                (moment(recorded.recorded_at), False),
-                (type(recorded.event).__name__, False),
-                (in_words(recorded.event), False),
-            ],
+            moment(recorded.recorded_at),
+            type(recorded.event).__name__,
+            in_words(recorded.event),
         )
         for recorded in records
     ]
     yield el("h1", f"Events of {facts.name}")
-    headers = [("event", True), ("recorded", False), ("type", False), ("says", False)]
+    headers = "#event | recorded | type | says"
     yield table(f"Events {after + 1:,} to {after + len(rows):,} of {facts.end:,}", headers, rows, kind="events")
     parts = []
     if after:

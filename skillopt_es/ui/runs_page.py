@@ -13,7 +13,7 @@ from skillopt_es.presenting.words import part_words, progress_cell
 from skillopt_es.projections.intervals import wilson
 from skillopt_es.projections.lines import EvaluationLine
 from skillopt_es.projections.summary import Summary
-from skillopt_es.report.html import DASH, Html, count, el, join, note, row, score, table
+from skillopt_es.report.html import DASH, Html, Row, count, el, join, note, row, score, table
 from skillopt_es.runs.folders import writer_words
 from skillopt_es.runs.overview import Overview, Unreadable
 from skillopt_es.ui.shell import choice, link, part, sparkline, status_badge
@@ -158,13 +158,14 @@ def _first_tested(each: Overview) -> EvaluationLine | None:
 
 
 def _table(caption: str, shown: Sequence[Overview | Unreadable]) -> Html:
-    headers = [("run", False), ("state", False), ("test, first → best", True), ("95 % interval", True),
-               ("best on validation", True), ("curve", False), ("step", True), ("calls", True), ("cost", True),
-               ("last written (UTC)", False)]  # fmt: skip
+    headers = (
+        "run | state | #test, first → best | #95 % interval | #best on validation | curve | #step | #calls"
+        " | #cost | last written (UTC)"
+    )
     return table(caption, headers, [_row(each) for each in shown], kind="runs")
 
 
-def _row(each: Overview | Unreadable) -> Html:
+def _row(each: Overview | Unreadable) -> Row | Html:
     mark = el("input", type="checkbox", name="run", value=each.folder.name, aria_label=f"mark {each.folder.name}")
     name = join([mark, " ", link(each.folder.name, "run", each.folder.name)])
     if isinstance(each, Unreadable):
@@ -175,21 +176,18 @@ def _row(each: Overview | Unreadable) -> Html:
     interval = wilson(tested.score.hard, measured) if tested is not None and measured else None
     step = DASH if summary.is_evaluation else progress_cell(summary)
     spark = sparkline(each.bests, f"The best of {each.folder.name} by step")
-    cells: list[tuple[Html | str | None, bool]] = [
-        (_where_it_stands(each), False),
-        (_tests(each, tested), True),
-        ((DASH if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"), True),
-        (_best(summary), True),
-        (spark, False),
-        (step, True),
-        (DASH if summary.imported is not None else count(each.calls), True),
-        (
-            DASH if each.cost is None else f"{each.currency} {shown_amount(each.cost, least=not each.cost_is_whole)}",
-            True,
-        ),
-        (each.written[:16].replace("T", " "), False),
-    ]
-    return row(name, cells)
+    return row(
+        name,
+        _where_it_stands(each),
+        _tests(each, tested),
+        DASH if interval is None else f"{interval.low:.3f} to {interval.high:.3f}",
+        _best(summary),
+        spark,
+        step,
+        DASH if summary.imported is not None else count(each.calls),
+        DASH if each.cost is None else f"{each.currency} {shown_amount(each.cost, least=not each.cost_is_whole)}",
+        each.written[:16].replace("T", " "),
+    )
 
 
 def _best(summary: Summary) -> str:

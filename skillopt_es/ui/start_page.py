@@ -14,7 +14,7 @@ from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RoleConfig
 from skillopt_es.config.values import described, literals
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json
-from skillopt_es.report.html import Child, Html, el, fold, note, prose, row, section, table
+from skillopt_es.report.html import Html, Row, el, fold, note, prose, row, section, table
 from skillopt_es.report.settings import shown
 from skillopt_es.ui.safety import Refused
 from skillopt_es.ui.shell import choice, hidden, part, problem
@@ -146,13 +146,12 @@ def checked_part(found: Mapping[str, Json] | None) -> Html:
     if isinstance(error, dict):
         hint = str(error.get("hint") or "")
         return part("checked", problem(words_of(error), *([hint] if hint else [])))
-    rows: list[Html] = []
+    rows: list[Row] = []
     for name, label in _RANGES.items():
         value = found.get(name)
         if isinstance(value, dict):
-            cells: list[tuple[Child, bool]] = [(_number(value.get(each)), True) for each in ("low", "expected", "high")]
-            rows.append(row(label, cells))
-    headers = [("what", False), ("at least", True), ("expected", True), ("at most", True)]
+            rows.append(row(label, *(_number(value.get(each)) for each in ("low", "expected", "high"))))
+    headers = "what | #at least | #expected | #at most"
     notes = found.get("notes")
     said = [note(str(each)) for each in notes] if isinstance(notes, list) else []
     basis = found.get("earlier_runs")

@@ -113,14 +113,12 @@ def _chosen(chain: Chain) -> Html | None:
     rows = [
         row(
             name.rpartition("/")[2],
-            [
-                (el("b", "chosen") if name in event.chosen else "not chosen", False),
-                (proposal_words(chain.proposals[name]) if name in chain.proposals else name, False),
-            ],
+            el("b", "chosen") if name in event.chosen else "not chosen",
+            proposal_words(chain.proposals[name]) if name in chain.proposals else name,
         )
         for name in [*event.chosen, *(each for each in event.pool if each not in event.chosen)][:_MOST]
     ]
-    headers = [("proposal", False), ("fate", False), ("wants", False)]
+    headers = "proposal | fate | wants"
     budget = "" if event.budget is None else f", with room for {event.budget}"
     return section(
         "What was chosen",
