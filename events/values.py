@@ -58,7 +58,6 @@ GateRule = Literal["strict", "paired", "retest", "not_worse", "not_worse_retest"
 RETESTS: frozenset[str] = frozenset({"retest", "not_worse_retest"})  # those that draw again what turned, and only that
 TAKES_TIES: frozenset[str] = frozenset({"not_worse", "not_worse_retest"})  # those that take what is as good, too
 DRAWS_ONCE: frozenset[str] = frozenset({"strict", "not_worse"})  # the rules that never draw a text twice
-GateNoise = Literal["items", "types"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
 Ungated = Literal["placeholder", "unchanged", "postponed", "no_content"]
 """What becomes of an epoch's guidance that meets no gate."""

@@ -64,9 +64,7 @@ class Exchange:
             async with deadline:
                 return await self._send(body, client_request_id, token, seconds)
         except TooLongError:
-            return failure(
-                "invalid_reply", f"{host} sent a reply of more than {self._most_bytes} bytes (max_reply_bytes)"
-            )
+            return failure("invalid_reply", f"{host} sent a reply of more than {self._most_bytes} bytes")
         except UnreadableError as error:
             return failure("transport", f"the reply of {host} cannot be read: {error}")
         except TimeoutError as error:

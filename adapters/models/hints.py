@@ -48,15 +48,9 @@ def hint_for(failed: Failure, settings: ModelSettings) -> str:
         "quota": "the account has no credit left: top it up",
         "rate_limit": f"lower {setting(role, 'concurrency')}, or set model.requests_per_minute",
         "timeout": f"{setting(role, 'timeout_seconds')} is {settings.timeout_seconds:g}",
-        "invalid_reply": _reply_hint(failed, settings),
         "transport": f"is the endpoint up? {setting(role, 'base_url')} is {settings.base_url}",
     }
     return by_kind.get(failed.kind, "")
-
-
-def _reply_hint(failed: Failure, settings: ModelSettings) -> str:
-    too_long = "max_reply_bytes" in failed.message
-    return f"{setting(settings.role, 'max_reply_bytes')} is {settings.max_reply_bytes}" if too_long else ""
 
 
 def _auth_hint(settings: ModelSettings) -> str:

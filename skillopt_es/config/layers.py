@@ -202,7 +202,6 @@ RESUMABLE_MODEL_KEYS = (
     "backoff_seconds",
     "backoff_cap_seconds",
     "patience_seconds",
-    "max_reply_bytes",
     "concurrency",
     "requests_per_minute",
     "tokens_per_minute",

@@ -30,6 +30,7 @@ from skillopt_es.events.values import Json, Role
 FILE = "backends.yaml"
 _READERS: Mapping[str, tuple[str, ...]] = {
     "openai": ("openai", "azure_openai"),
+    "thinking_switch": ("anthropic", "qwen_chat", "minimax_chat"),
     "own_agents": OWN_AGENTS,
     "agents": (*CODING_AGENTS, *OWN_AGENTS),
 }

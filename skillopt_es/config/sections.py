@@ -15,7 +15,6 @@ from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import (
     ConfigFile,
     GateMetric,
-    GateNoise,
     GateRule,
     Json,
     Measured,
@@ -112,7 +111,6 @@ _SHARED: Mapping[str, Mapping[str, object]] = {
     "backoff_seconds": _limits(low=0),
     "backoff_cap_seconds": _limits(low=0),
     "patience_seconds": _limits(low=0),
-    "max_reply_bytes": _limits(low=1024),
     "concurrency": _limits(low=1),
     "requests_per_minute": _limits(low=0),
     "tokens_per_minute": _limits(low=0),
@@ -176,7 +174,6 @@ class TrainConfig:
     seed: int
     patience: int | None = field(metadata=_limits(low=1))
     target_score: float | None = field(metadata=_limits(low=0))
-    no_progress: bool
     reuse: Literal["never", "identical"]
     speculate: bool
 
@@ -257,7 +254,6 @@ class EvaluationConfig:
     gate_rule: GateRule
     gate_repeats: int = field(metadata=_limits(low=2, high=100))
     gate_standard_errors: float = field(metadata=_limits(low=0, high=10))
-    gate_noise: GateNoise
     judge_noise: float = field(metadata=_limits(low=0, high=1))
     no_regression: int | None = field(metadata=_limits(low=0))
     min_items: int = field(metadata=_limits(low=0))
@@ -321,11 +317,9 @@ class SkillsConfig:
     reflection_group_size: int = field(metadata=_limits(low=1))
     always_in_key: bool
     max_rejected_update_buffer_size: int = field(metadata=_limits(low=1))
-    most_waiting: int = field(metadata=_limits(low=0))
     sentinels: int = field(metadata=_limits(low=0))
     manage: bool
     manage_gate_rule: GateRule
-    most_changes: int = field(metadata=_limits(low=1))
     retire_after: int = field(metadata=_limits(low=0))
     recall_loss: int | None = field(metadata=_limits(low=0))
     triggers: int = field(metadata=_limits(low=0))

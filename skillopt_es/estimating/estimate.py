@@ -325,7 +325,7 @@ def _notes(run: Planned, past: Sequence[PastRun]) -> tuple[str, ...]:
     if is_own_agent(target.backend):
         spent = f"its calls of {target.model} come on top" if target.gateway else "what it spends inside is not known"
         notes.append(f"the target is an agent of your own, of which each attempt is one call here: {spent}")
-    if train.patience is not None or train.target_score is not None or train.no_progress:
+    if train.patience is not None or train.target_score is not None:
         notes.append("a stop rule may end the run earlier: this is for all its steps")
     if run.config.evaluation.eval_test and not run.started.splits.test:
         notes.append("there are no test items: nothing is tested at the end")

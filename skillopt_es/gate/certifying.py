@@ -99,7 +99,7 @@ def wagered(state: AnyState, config: RunConfig, root: Place) -> CertificateWager
     gains = {item: _worth(after, config) - _worth(before, config) for item, (before, after) in pairs.items()}
     by_item, by_type = _purses(state, challenger)
     items, types, won = by_item.and_then(gains), None, False
-    if config.evaluation.gate_noise == "types" and families_of(state.types):
+    if families_of(state.types):
         kinds = {item: after.task_type for item, (_, after) in pairs.items() if after.task_type}
         types = by_type.and_then(type_gains(gains, kinds))
     won = items.wealth >= ENOUGH and (types is None or types.wealth >= ENOUGH)

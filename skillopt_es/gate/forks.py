@@ -23,7 +23,6 @@ GATE_KEYS = (
     "gate_rule",
     "gate_repeats",
     "gate_standard_errors",
-    "gate_noise",
     "judge_noise",
     "no_regression",
     "min_items",

@@ -18,7 +18,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from skillopt_es.errors import SettingRefused
-from skillopt_es.events.values import RETESTS, TAKES_TIES, GateNoise, GateRule, Json
+from skillopt_es.events.values import RETESTS, TAKES_TIES, GateRule, Json
 from skillopt_es.gate.comparing import (
     NOTHING_KNOWN,
     ROUNDING,
@@ -30,7 +30,7 @@ from skillopt_es.gate.comparing import (
     Side,
     compare,
 )
-from skillopt_es.gate.noise import NO_FAMILIES, Draw, Worth
+from skillopt_es.gate.noise import Draw, Worth
 from skillopt_es.gate.retest import retested
 
 Opposed = tuple[tuple[Draw, ...], tuple[Draw, ...]]
@@ -235,10 +235,9 @@ class Paired(_RunsOn):
     """
 
     name = "paired"
-    heeds: ClassVar[Mapping[str, str]] = {**_REPEATS, "standard_errors": "gate_standard_errors", "noise": "gate_noise"}
+    heeds: ClassVar[Mapping[str, str]] = {**_REPEATS, "standard_errors": "gate_standard_errors"}
 
     standard_errors: float = 0.0
-    noise: GateNoise = "types"
 
     @classmethod
     def usual(cls) -> tuple[Rule, ...]:
@@ -247,14 +246,13 @@ class Paired(_RunsOn):
 
     @property
     def title(self) -> str:
-        """With its margin, and its noise where that is not the usual one."""
+        """With its margin."""
         errors = f"{self.standard_errors:g} {'error' if self.standard_errors == 1 else 'errors'}"
-        by_item = ", noise by item" if self.noise == "items" else ""
-        return f"{self.name}, {errors}, {self.repeats} draws{by_item}"
+        return f"{self.name}, {errors}, {self.repeats} draws"
 
     def weigh(self, current: Side, candidate: Side, worth: Worth, known: Known) -> Ruling | MoreDraws:
         """Round by round over all draws so far; a candidate that is not ahead after a round is not drawn on."""
-        number, families = 0, known.families if self.noise == "types" else NO_FAMILIES
+        number = 0
         while True:
             number += 1
             if min(len(candidate.draws), len(current.draws)) < number:
@@ -263,7 +261,7 @@ class Paired(_RunsOn):
                     current=number if len(current.draws) < number else 0,
                 )
             drawn = (current.until(number), candidate.until(number))
-            seen = compare(*drawn, current.bonus, candidate.bonus, worth, families)
+            seen = compare(*drawn, current.bonus, candidate.bonus, worth, known.families)
             # A gain that rounding can make is none.
             if seen.gain <= ROUNDING:
                 return Ruling(verdict="reject", reason="not_better", comparison=seen)
@@ -289,7 +287,7 @@ class Paired(_RunsOn):
     def _steady(self, seen: Comparison, known: Known) -> bool:
         """Whether more draws tell nothing: no item ever gave two results."""
         # That these draws agree is no proof: a coin gives the same twice, every other time.
-        return self.noise == "items" or known.flipped.isdisjoint(seen.items)
+        return known.flipped.isdisjoint(seen.items)
 
     def _beyond_noise(self, seen: Comparison) -> Ruling:
         """The last round's ruling on a candidate that is ahead."""

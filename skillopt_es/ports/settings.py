@@ -59,7 +59,6 @@ class RoleSettings:
     backoff_seconds: float
     backoff_cap_seconds: float
     patience_seconds: float
-    max_reply_bytes: int
     concurrency: int
     requests_per_minute: int
     tokens_per_minute: int

@@ -36,7 +36,6 @@ RULES: Mapping[str, Rule] = {
     "`strict`": Strict(repeats=1),
     "`paired`, 1 error, 2 draws": Paired(repeats=2, standard_errors=1.0),
     "`paired`, 1.5 errors, 3 draws": PAIRED,
-    "the same, noise by item": evolve(PAIRED, noise="items"),
     "`retest`, 4 draws (`safe`)": SAFE,
 }
 SIZES = (20, 40, 100)

@@ -41,7 +41,7 @@ def test_a_recorded_config_is_read_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["evaluation.gate_noise", "search.first_gates", "env.workers", "model.temperature", "model.attempts"]
+    "key", ["evaluation.gate_repeats", "search.first_gates", "env.workers", "model.temperature", "model.attempts"]
 )
 def test_a_recorded_config_that_lacks_a_key_is_refused_by_its_name(key: str) -> None:
     """Also where `null` means something."""
@@ -55,20 +55,20 @@ def test_a_key_that_a_later_release_adds_comes_from_an_upcast(monkeypatch: pytes
     """The run of the older release is read with the value that decided then, whatever the default is by now."""
     started = read_state(GOLDEN / "0.1.0" / "run").started
     assert started is not None
-    older = codec.encode(evolve(started, config=without("evaluation.gate_noise", dict(started.config))))
+    older = codec.encode(evolve(started, config=without("evaluation.gate_repeats", dict(started.config))))
     table: dict[tuple[str, int], Upcast] = {}
 
     @upcast("RunStarted", version=1, upcasts=table)
-    def _with_noise(payload: Payload) -> Payload:
+    def _with_repeats(payload: Payload) -> Payload:
         config: Any = payload["config"]
-        return {**payload, "config": {**config, "evaluation": {**config["evaluation"], "gate_noise": "items"}}}
+        return {**payload, "config": {**config, "evaluation": {**config["evaluation"], "gate_repeats": 7}}}
 
     kind, _, structure = codec._readers["RunStarted"]
     monkeypatch.setitem(codec._readers, "RunStarted", (kind, 2, structure))
     blobs = {digest: raw.decode() for digest, raw in older.blobs}
     read = codec.decode(older.type, older.version, older.data, blobs.__getitem__, upcasts=table)
     assert isinstance(read, RunStarted)
-    assert config_of_run(read, Path()).evaluation.gate_noise == "items"
+    assert config_of_run(read, Path()).evaluation.gate_repeats == 7
 
 
 def test_a_log_with_another_config_is_refused(tmp_path: Path) -> None:

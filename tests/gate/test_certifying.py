@@ -195,13 +195,6 @@ def test_nothing_is_called_where_too_few_items_are_left(tmp_path: Path) -> None:
     assert not wagers(found)
 
 
-def test_items_alone_are_bet_on_where_the_noise_is_theirs(tmp_path: Path) -> None:
-    """`evaluation.gate_noise` says for the certificate, too, whether types count."""
-    found = wagers(trained(tmp_path, types=True, **{"evaluation.gate_noise": "items"}))
-    assert found
-    assert all(wager.by_type is None for wager in found)
-
-
 def test_what_was_not_measured_under_both_is_no_lost_bet(tmp_path: Path) -> None:
     """A call that failed under one text leaves its item out; the others count."""
 

@@ -17,7 +17,6 @@ from skillopt_es.gate.rules import RULES, NotWorse, NotWorseRetest, Paired, Rete
 STRICT = Strict()
 RETEST = Retest(repeats=3)
 PAIRED = Paired(repeats=3, standard_errors=1.5)
-BY_ITEM = Paired(repeats=3, standard_errors=1.5, noise="items")
 
 
 def hard(hard: float, soft: float) -> float:
@@ -47,7 +46,7 @@ def test_without_a_draw_the_rule_asks_for_the_first(rule: Rule) -> None:
 
 def test_a_rule_of_which_nothing_is_said_is_one_draw_without_a_clause() -> None:
     assert Strict() == Strict(repeats=1, judge_noise=0.0, no_regression=None, min_items=0)
-    assert Paired() == Paired(repeats=1, standard_errors=0.0, noise="types")
+    assert Paired() == Paired(repeats=1, standard_errors=0.0)
     assert Side() == Side(draws=(), known=0, bonus=0.0)
 
 
@@ -139,15 +138,6 @@ def test_families_of_one_item_each_are_the_items() -> None:
     ours, theirs = side("1101", "0-11", "1011"), side("0-01", "0111", "00-1", known=3)
     alone = PAIRED.judge(theirs, ours, hard, Known(families={f"v{n}": f"f{n}" for n in range(4)}))
     assert alone == PAIRED.judge(theirs, ours, hard)
-
-
-def test_an_older_log_has_the_noise_that_it_ran_under() -> None:
-    """Each item by itself, and no third draw where two agree, whatever is known of the items."""
-    known = Known(families={f"v{n}": "f" for n in range(6)}, flipped=frozenset({"v0"}))
-    twice = side("0110", "0110", known=2)
-    assert ruled(BY_ITEM, twice, side("1110", "1110"), known) == ("accept", "beyond_noise")
-    current = side("00000000", "11111100", "00000000", known=3)
-    assert ruled(BY_ITEM, current, side("11111111", "00000011", "11111111"), known) == ("accept", "beyond_noise")
 
 
 def test_paired_asks_for_the_draws_that_the_texts_do_not_have_yet() -> None:
@@ -253,7 +243,7 @@ def test_a_null_of_families_that_flip_together_is_taken_no_more_often_than_one_o
     """40 items in 10 families, of which three flip as one; strict would take two of five."""
     families = {f"v{n}": f"f{n // 4}" for n in range(40)}
 
-    def null(rule: Rule, trials: int = 300) -> float:
+    def null(known: Known, trials: int = 300) -> float:
         chance, taken = random.Random(5), 0
 
         def drawn() -> Draw:
@@ -263,9 +253,7 @@ def test_a_null_of_families_that_flip_together_is_taken_no_more_often_than_one_o
         for _ in range(trials):
             ours, theirs = [drawn()], [drawn()]
             while isinstance(
-                found := rule.judge(
-                    Side(draws=tuple(theirs), known=1), Side(draws=tuple(ours)), hard, Known(families=families)
-                ),
+                found := PAIRED.judge(Side(draws=tuple(theirs), known=1), Side(draws=tuple(ours)), hard, known),
                 MoreDraws,
             ):
                 ours += [drawn()] * bool(found.candidate)
@@ -273,7 +261,7 @@ def test_a_null_of_families_that_flip_together_is_taken_no_more_often_than_one_o
             taken += found.verdict == "accept"
         return taken / trials
 
-    assert null(PAIRED) <= 0.1 < null(BY_ITEM)
+    assert null(Known(families=families)) <= 0.1 < null(Known())
 
 
 def test_every_rule_has_a_class_and_every_reason_its_words() -> None:
@@ -305,14 +293,12 @@ def test_the_settings_of_a_rule_are_those_that_it_heeds() -> None:
         "evaluation.gate_rule": "paired",
         "evaluation.gate_repeats": 3,
         "evaluation.gate_standard_errors": 1.5,
-        "evaluation.gate_noise": "types",
     }
 
 
 def test_a_rule_is_named_with_the_settings_that_matter_to_it() -> None:
     assert [STRICT.title, RETEST.title] == ["strict", "retest, 3 draws"]
     assert PAIRED.title == "paired, 1.5 errors, 3 draws"
-    assert Paired(repeats=2, standard_errors=1.0, noise="items").title == "paired, 1 error, 2 draws, noise by item"
 
 
 def test_the_usual_forms_of_the_rules_are_those_of_the_page_about_the_gate() -> None:

@@ -41,7 +41,7 @@ from skillopt_es.engine.algorithms import GatePolicy
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import AddUp, Decide, Questions, Work
-from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
+from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.certifying import beside, is_due
@@ -368,35 +368,18 @@ def _slow_gate_work(state: ClassicState, config: RunConfig, epoch: EpochState) -
 def should_stop(state: ClassicState, config: RunConfig) -> bool:
     """Whether a rule ends the training here."""
     train = config.train
-    rules = train.patience is not None or train.target_score is not None or train.no_progress
+    rules = train.patience is not None or train.target_score is not None
     if not (rules or state.steering.stop):
         return False
     over = state.stopped is not None or state.algorithm.epochs_done == train.num_epochs
     # A step that has begun, and notes that follow its verdict, come to their end first.
     if over or state.algorithm.unwritten or under_way(state):
         return False
-    return _stop(state, config) is not None
+    return usual_stop(state, config) is not None
 
 
 def stop_training(state: ClassicState, config: RunConfig) -> Event:
     """The end, by the first rule that holds."""
-    stopped = _stop(state, config)
+    stopped = usual_stop(state, config)
     assert stopped is not None
     return stopped
-
-
-def _stop(state: ClassicState, config: RunConfig) -> TrainingStopped | None:
-    train, value, since, step = config.train, state.best.value, state.best.step, state.steps_done
-    if (usual := usual_stop(state, config)) is not None:
-        return usual
-    if train.no_progress and _epoch_changed_nothing(state):
-        return TrainingStopped(step=step, reason="no_progress", best_value=value, since=since)
-    return None
-
-
-def _epoch_changed_nothing(state: ClassicState) -> bool:
-    """Whether all steps of the open epoch are done and its first skill is still the current one."""
-    epoch = state.algorithm.epoch
-    if epoch is None or state.algorithm.step is not None or state.algorithm.epochs_done == epoch.number:
-        return False
-    return epoch.first_skill.hash == state.current.skill.hash

@@ -13,6 +13,9 @@ from skillopt_es.config import RunConfig
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Attempt, Minibatch, PatchSource
 
+MOST_WAITING = 400
+"""Attempts that wait for others like them, each with its trajectory in a later question; the oldest are dropped."""
+
 
 def groups_of(state: SkillsState, config: RunConfig) -> tuple[tuple[Minibatch, ...], tuple[Attempt, ...]]:
     """The groups that the open step asks about, failures first, and the attempts that have waited too long."""
@@ -26,8 +29,7 @@ def groups_of(state: SkillsState, config: RunConfig) -> tuple[tuple[Minibatch, .
                     groups.append(_group(place, kind, len(groups), key, rows))
     used = {Attempt(*each) for group in groups for each in group.attempts}
     left = [each.attempt for each in state.algorithm.waiting if each.attempt not in used]
-    most = config.skills.most_waiting
-    return tuple(groups), tuple(left[: max(0, len(left) - most)])
+    return tuple(groups), tuple(left[: max(0, len(left) - MOST_WAITING)])
 
 
 def _kinds(config: RunConfig) -> tuple[PatchSource, ...]:

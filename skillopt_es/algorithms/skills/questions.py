@@ -32,6 +32,8 @@ from skillopt_es.skill.folders import (
     skills_in,
 )
 
+MOST_CHANGES = 2
+"""Changes of the folder in one answer: all of them meet the gate together, and more could not be told apart there."""
 SHOWN_BY_AGENTS = 8_000
 """Characters of names and descriptions after which agents begin to leave some out."""
 
@@ -77,7 +79,7 @@ def ask_for_changes(
     job: ManageJob, state: SkillsState, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[PatchReply]:
     """The question about the whole folder."""
-    group, tree, most = job.group, state.current.skill, config.skills.most_changes
+    group, tree, most = job.group, state.current.skill, MOST_CHANGES
     request = question(
         config,
         slot=group.id,

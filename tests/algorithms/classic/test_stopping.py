@@ -18,7 +18,6 @@ from skillopt_es.events.catalog import (
     EpochPlanned,
     Event,
     RunCompleted,
-    RunStarted,
     SkillScored,
     StepSkipped,
     TrainingStopped,
@@ -96,18 +95,7 @@ def test_a_target_that_is_reached_ends_the_search(tmp_path: Path) -> None:
     assert [e.place for e in at_once if isinstance(e, SkillScored)] == ["baseline", "final/test/initial"]
 
 
-def test_an_epoch_that_changed_nothing_is_the_last(tmp_path: Path) -> None:
-    """Its own end is not done; an epoch that did change something goes on."""
-    events = trained(tmp_path / "a", "train.no_progress=true", optimizer=useless)
-    started = events[0]
-    assert isinstance(started, RunStarted)
-    assert (stop_in(events).reason, stop_in(events).step) == ("no_progress", started.steps_per_epoch)
-    changing = trained(tmp_path / "b", "train.no_progress=true", "train.num_epochs=2")
-    first = [e for e in changing if isinstance(e, EpochCompleted) and e.epoch == 1]
-    assert len(first) == 1
-
-
-@pytest.mark.parametrize("rule", ["train.patience=2", "train.target_score=0.5", "train.no_progress=true"])
+@pytest.mark.parametrize("rule", ["train.patience=2", "train.target_score=0.5"])
 def test_a_stop_anywhere_leads_to_the_same_stop(rule: str, tmp_path: Path) -> None:
     """A run that is interrupted and resumed ends by the same rule at the same step."""
     wanted = [event for event in trained(tmp_path / "whole", rule) if isinstance(event, TrainingStopped)]

@@ -17,6 +17,7 @@ from support.skill_world import KINDS, managing, of_type, teacher, trained
 from support.skills import skill
 
 import skillopt_es as so
+from skillopt_es.algorithms.skills import grouping
 from skillopt_es.algorithms.skills.state import Skills
 from skillopt_es.config import load_config
 from skillopt_es.config.original import read_layer
@@ -205,9 +206,10 @@ def test_what_is_always_shown_can_be_corrected(tmp_path: Path) -> None:
     assert not any(event.carried for event in of_type(run, SkillScored))
 
 
-def test_what_waits_too_long_is_dropped_in_an_event(tmp_path: Path) -> None:
+def test_what_waits_too_long_is_dropped_in_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest first, so that what waits is bounded."""
-    settings = {"skills.reflection_trigger_size": 9, "skills.reflection_group_size": 9, "skills.most_waiting": 3}
+    monkeypatch.setattr(grouping, "MOST_WAITING", 3)
+    settings = {"skills.reflection_trigger_size": 9, "skills.reflection_group_size": 9}
     run = trained(tmp_path, optimizer=managing(), **settings)
     dropped = [event.dropped for event in of_type(run, MinibatchesPlanned) if event.dropped]
     assert len(dropped[0]) == 5
