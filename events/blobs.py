@@ -7,23 +7,18 @@ for 2 % less, level 6 two to three times as long for 5 % less. Prompts of 1 to 2
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Collection
 from hashlib import sha256
-from itertools import islice
 from typing import cast
 
-from skillopt_es.events.bulk import Row, insert_rows, which_of
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Reader
-from skillopt_es.events.values import raw_digest
+from skillopt_es.events.values import Row, raw_digest
 
 COMPRESS_FROM = 512
 LEVEL = 1
 WORTH_IT = 0.9
-
-_ROWS_A_STATEMENT = 16
 
 
 def blob_row(digest: str, raw: bytes) -> Row:
@@ -35,16 +30,6 @@ def blob_row(digest: str, raw: bytes) -> Row:
             codec, stored = "zlib", packed
     # The checksum covers the stored bytes: a deflate stream has padding bits that decompression never looks at.
     return (raw_digest(digest), codec, len(raw), zlib.crc32(stored), stored)
-
-
-def put_blobs(connection: sqlite3.Connection, rows: dict[str, Row]) -> None:
-    """Stores those of the rows, given by digest, that are not there yet, inside the caller's transaction."""
-    if not rows:
-        return
-    there = which_of(connection, "blobs", "digest", (row[0] for row in rows.values()))
-    fresh = iter([row for row in rows.values() if row[0] not in there])
-    while part := list(islice(fresh, _ROWS_A_STATEMENT)):
-        insert_rows(connection, "blobs", part)
 
 
 def stored_text(reader: Reader, digest: str) -> str | None:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Literal
 
-from skillopt_es.events.bulk import Cell
 from skillopt_es.events.codec import canonical_json
-from skillopt_es.events.values import Json, digest_of, raw_digest
+from skillopt_es.events.values import Cell, Json, digest_of, raw_digest
 
 
 def row_hash(columns: list[Json]) -> str:

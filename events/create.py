@@ -15,8 +15,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, sync_folder, write_anchor
-from skillopt_es.events.blobs import blob_row, put_blobs
-from skillopt_es.events.bulk import Row, insert_rows
+from skillopt_es.events.blobs import blob_row
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.codec import encode
 from skillopt_es.events.erasures import erasures_in
@@ -26,9 +25,9 @@ from skillopt_es.events.lock import LOCK_FILE, marked_lock
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.raw import connect
 from skillopt_es.events.schema import LOG_FILE, TABLES, create_tables, prepare_writer
-from skillopt_es.events.store import event_row
+from skillopt_es.events.store import event_row, insert_rows, put_blobs
 from skillopt_es.events.tail import TAIL_FILE
-from skillopt_es.events.values import hex_digest, raw_digest, text_digest
+from skillopt_es.events.values import Row, hex_digest, raw_digest, text_digest
 
 
 @frozen

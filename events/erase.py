@@ -15,7 +15,6 @@ from pathlib import Path
 
 from attrs import evolve
 
-from skillopt_es.events.bulk import insert_rows
 from skillopt_es.events.catalog import TextsErased
 from skillopt_es.events.codec import encode
 from skillopt_es.events.errors import LogUnwritable
@@ -23,7 +22,7 @@ from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE, check_file, frozen_triggers, open_writer_connection
-from skillopt_es.events.store import Store, event_row, timestamp
+from skillopt_es.events.store import Store, event_row, insert_rows, timestamp
 from skillopt_es.events.values import Redaction, digest_of, raw_digest
 
 # A reader may still hold the old pages: it is waited for so long, and then the caller is told.

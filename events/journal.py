@@ -16,14 +16,13 @@ from typing import Any, Literal, cast
 
 from attrs import field, frozen
 
-from skillopt_es.events.bulk import Cell, Row
 from skillopt_es.events.chain import call_hash, row_hash
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import STARTS_SQL
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.requests import Form, RecordedRequest, join_request, request_digest
-from skillopt_es.events.values import CallRef, Json, clean_text, raw_digest
+from skillopt_es.events.values import CallRef, Cell, Json, Row, clean_text, raw_digest
 
 _CHUNK = 1000
 

@@ -13,7 +13,6 @@ from typing import cast
 
 from attrs import field, frozen
 
-from skillopt_es.events.bulk import Cell, Row
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.chain import event_hash, row_hash
 from skillopt_es.events.codec import canonical_json, decode
@@ -21,7 +20,7 @@ from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.schema import FORMAT_VERSION
-from skillopt_es.events.values import hex_digest, raw_digest
+from skillopt_es.events.values import Cell, Row, hex_digest, raw_digest
 
 _CHUNK = 1000
 _EVENT = "seq, type, version, recorded_at, cause, prev_hash, hash, data"

@@ -17,7 +17,6 @@ from typing import cast
 from attrs import evolve, field, frozen
 
 from skillopt_es.events.blobs import blob_row, stored_bytes
-from skillopt_es.events.bulk import Row
 from skillopt_es.events.codec import EncodedEvent
 from skillopt_es.events.create import create_from_rows
 from skillopt_es.events.errors import LogDamaged
@@ -25,7 +24,7 @@ from skillopt_es.events.journal import FinishedCall, Journal
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.requests import Form
 from skillopt_es.events.store import Append, Record, Tail, plan_group
-from skillopt_es.events.values import raw_digest
+from skillopt_es.events.values import Row, raw_digest
 
 
 @frozen

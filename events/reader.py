@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from skillopt_es.events.bulk import Cell
 from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
 from skillopt_es.events.schema import LOG_FILE, open_reader_connection
+from skillopt_es.events.values import Cell
 
 # What STRICT tables give back; only a damaged file could give anything else, and then no hash matches.
 Columns = tuple[Cell, ...]

@@ -1,14 +1,15 @@
 """
-What a call asked, and how the log keeps it: a form that thousands of calls share, and the digests that differ.
+What a call asked and what its tries may have cost, and how the log keeps that.
 
-A request is nearly all digests of its messages; with a mark in the place of each, thousands of requests are one form.
+A request is nearly all digests of its messages: it is kept as a form, which thousands of calls share, with a mark in
+the place of each, and the digests.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -106,3 +107,46 @@ def join_request(form: str, texts: bytes) -> str:
 def _template(form: str) -> tuple[str, int]:
     """The form as a template that takes its texts, and how many; a log has few forms and many calls."""
     return form.replace("%", "%%").replace(_MARK, '"%s"'), form.count(_MARK)
+
+
+# --- tries -----------------------------------------------------------------------------------------------------------
+
+KINDS = ("input", "output", "cached", "reasoning")
+TOLD_COST = "told_cost"
+"""The kind of the row among a call's tries that is none: what an agent says that it spent."""
+
+OWN_CALLS = "own_calls"
+"""
+That an agent made calls of its own, which are counted: a key of a failed try, and the kind of the row that is no try
+but says it of the attempt that was answered.
+"""
+
+# An attempt that was refused before any work was done is not charged. A gateway's 500, 502 or 504 may follow work.
+_UNCHARGED = frozenset({*range(400, 500), 503, 529} - {408})
+_UNCHARGED_KINDS = frozenset({"config", "auth", "quota"})
+TryTokens = tuple[int | None, ...]
+UNTOLD: TryTokens = (None,) * len(KINDS)
+
+
+def charged(failed: Iterable[TryTokens | None], answer: TryTokens | None, error_kind: str) -> list[TryTokens]:
+    """The attempts of a call that may have been charged, of the failed ones (None: was not) and the answer, if any."""
+    tried = list(failed)
+    attempts = [attempt for attempt in tried if attempt is not None]
+    if answer is not None:
+        attempts.append(answer)
+    elif not tried and error_kind not in _UNCHARGED_KINDS:
+        attempts.append(UNTOLD)
+    return attempts
+
+
+def attempt_in(row: Mapping[str, Any]) -> TryTokens | None:
+    """The tokens of a failed try as it is recorded; None for one that was refused before any work was done."""
+    reported = row.get("usage")
+    if reported is not None:
+        return tuple(reported.get(kind) for kind in KINDS)
+    return None if row.get("status") in _UNCHARGED else UNTOLD
+
+
+def requests_sent(attempts: int, error_kind: str) -> int:
+    """How many requests a call sent; a failed one without a word about its attempts sent one, unless it could not."""
+    return attempts or int(error_kind not in _UNCHARGED_KINDS)

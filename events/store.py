@@ -12,17 +12,18 @@ from __future__ import annotations
 import json
 import shlex
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
 from attrs import define, field, frozen
 
 from skillopt_es.events.anchor import Anchor, write_anchor
-from skillopt_es.events.blobs import KnownDigests, put_blobs
-from skillopt_es.events.bulk import Cell, Row, insert_rows
+from skillopt_es.events.blobs import KnownDigests
 from skillopt_es.events.chain import event_hash, first_break
 from skillopt_es.events.codec import EncodedEvent
 from skillopt_es.events.ends import EndProblem, said_ends
@@ -34,7 +35,7 @@ from skillopt_es.events.log import RunInfo
 from skillopt_es.events.requests import FORMS_QUERY, Form, split_request
 from skillopt_es.events.schema import LOG_FILE, open_writer_connection
 from skillopt_es.events.tail import TAIL_FILE, TailFile
-from skillopt_es.events.values import hex_digest, raw_digest
+from skillopt_es.events.values import Cell, Row, hex_digest, raw_digest
 
 
 class Store:
@@ -334,3 +335,54 @@ def _add_call(plan: Plan, record: Record, made: dict[str, int], recorded_at: str
 def _form_number(plan: Plan, form: Form) -> int:
     known = plan.known_forms.get(form)
     return plan.forms.setdefault(form, len(plan.known_forms) + len(plan.forms) + 1) if known is None else known
+
+
+# --- many rows by few statements -------------------------------------------------------------------------------------
+
+# sqlite3 gives up the interpreter's lock at every step of a statement, and with a busy event loop in another thread
+# each step then waits to get it back. A statement of many rows has one step, so a group is written in a handful.
+_LARGEST = 64
+_BLOBS_A_STATEMENT = 16
+
+
+def insert_rows(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
+    """Inserts the rows in their order, in statements of 64, 32, 16 … rows so that few have to be prepared."""
+    start = 0
+    while start < len(rows):
+        size = min(_LARGEST, 1 << ((len(rows) - start).bit_length() - 1))
+        part = rows[start : start + size]
+        connection.execute(_statement(table, len(part[0]), size), tuple(chain.from_iterable(part)))
+        start += size
+
+
+def which_of(connection: sqlite3.Connection, table: str, column: str, keys: Iterable[Cell]) -> set[Cell]:
+    """Those of the keys that a column of the table has; some are asked for twice, so that few statements suffice."""
+    wanted, found = list(keys), set[Cell]()
+    for start in range(0, len(wanted), _LARGEST):
+        part = wanted[start : start + _LARGEST]
+        size = 1 << (len(part) - 1).bit_length()
+        rows = connection.execute(_question(table, column, size), part + part[:1] * (size - len(part)))
+        found.update(key for (key,) in rows.fetchall())
+    return found
+
+
+def put_blobs(connection: sqlite3.Connection, rows: dict[str, Row]) -> None:
+    """Stores those of the rows, given by digest, that are not there yet, inside the caller's transaction."""
+    if not rows:
+        return
+    there = which_of(connection, "blobs", "digest", (row[0] for row in rows.values()))
+    fresh = iter([row for row in rows.values() if row[0] not in there])
+    while part := list(islice(fresh, _BLOBS_A_STATEMENT)):
+        insert_rows(connection, "blobs", part)
+
+
+@cache
+def _question(table: str, column: str, count: int) -> str:
+    marks = ",".join("?" * count)
+    return f"select {column} from {table} where {column} in ({marks})"  # noqa: S608 -- our own names, no data
+
+
+@cache
+def _statement(table: str, width: int, count: int) -> str:
+    one = f"({','.join('?' * width)})"
+    return f"insert into {table} values {','.join([one] * count)}"  # noqa: S608 -- our own table names, no data

@@ -12,6 +12,9 @@ from typing import Literal
 from attrs import Attribute, evolve, field, frozen
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Cell = str | int | bytes | None
+"""What one column of a table holds."""
+Row = tuple[Cell, ...]
 
 Role = Literal["target", "optimizer", "judge"]
 Stage = Literal[

@@ -20,7 +20,6 @@ from typing import cast
 from attrs import define
 
 from skillopt_es.events.blobs import blob_row
-from skillopt_es.events.bulk import Row
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.codec import encode
 from skillopt_es.events.create import Contents, ForkPoint, create_log
@@ -31,7 +30,7 @@ from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE, check_file
 from skillopt_es.events.store import Append, Record, Result, Store, Write, timestamp
-from skillopt_es.events.values import digest_of, text_digest
+from skillopt_es.events.values import Row, digest_of, text_digest
 
 GROUP = 64
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from attrs import define, field, fields, frozen
 
@@ -29,19 +29,11 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import CallRow, Charge, ChargeRow, ChargeSum, FinishedCall
 from skillopt_es.events.places import DEEPEST, Place
+from skillopt_es.events.requests import KINDS, OWN_CALLS, TOLD_COST, TryTokens, attempt_in, charged
 from skillopt_es.events.values import ImportedUsage
 from skillopt_es.projections.prices import Price, Prices, cost_of
 
-KINDS = ("input", "output", "cached", "reasoning")
 NO_PRICES = Prices()
-TOLD_COST = "told_cost"
-"""The kind of the row among a call's tries that is none: what an agent says that it spent."""
-
-OWN_CALLS = "own_calls"
-"""
-That an agent made calls of its own, which are counted: a key of a failed try, and the kind of the row that is no try
-but says it of the attempt that was answered.
-"""
 
 
 @frozen
@@ -181,12 +173,6 @@ def crashes(events: Iterable[Recorded]) -> int:
 
 # --- one call ------------------------------------------------------------------------------------------------------
 
-# An attempt that was refused before any work was done is not charged. A gateway's 500, 502 or 504 may follow work.
-_UNCHARGED = frozenset({*range(400, 500), 503, 529} - {408})
-_UNCHARGED_KINDS = frozenset({"config", "auth", "quota"})
-TryTokens = tuple[int | None, ...]
-UNTOLD: TryTokens = (None,) * len(KINDS)
-
 
 @frozen
 class _Counted:
@@ -248,30 +234,6 @@ def attempts_of(call: FinishedCall | Charge) -> tuple[list[TryTokens], int]:
     answered = answer if call.outcome == "answered" and not own else None
     made = answered is not None and not call.repeats
     return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + made
-
-
-def charged(failed: Iterable[TryTokens | None], answer: TryTokens | None, error_kind: str) -> list[TryTokens]:
-    """The attempts of a call that may have been charged, of the failed ones (None: was not) and the answer, if any."""
-    tried = list(failed)
-    attempts = [attempt for attempt in tried if attempt is not None]
-    if answer is not None:
-        attempts.append(answer)
-    elif not tried and error_kind not in _UNCHARGED_KINDS:
-        attempts.append(UNTOLD)
-    return attempts
-
-
-def attempt_in(row: Mapping[str, Any]) -> TryTokens | None:
-    """The tokens of a failed try as it is recorded; None for one that was refused before any work was done."""
-    reported = row.get("usage")
-    if reported is not None:
-        return tuple(reported.get(kind) for kind in KINDS)
-    return None if row.get("status") in _UNCHARGED else UNTOLD
-
-
-def requests_sent(attempts: int, error_kind: str) -> int:
-    """How many requests a call sent; a failed one without a word about its attempts sent one, unless it could not."""
-    return attempts or int(error_kind not in _UNCHARGED_KINDS)
 
 
 # --- sums ----------------------------------------------------------------------------------------------------------

@@ -24,11 +24,11 @@ from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.requests import TOLD_COST
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.presenting.documents import plain_call, plain_event
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.numbers import shown_time
-from skillopt_es.projections.usage import TOLD_COST
 from skillopt_es.runs.lookup import Found, FoundCalls, FoundSkill
 
 if TYPE_CHECKING:

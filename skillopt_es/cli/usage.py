@@ -12,6 +12,7 @@ from skillopt_es.audit.improvement import Improvement, Stretch, improvement_of
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.counting import counted
+from skillopt_es.events.requests import KINDS
 from skillopt_es.events.values import ImportedUsage, Json
 from skillopt_es.presenting.documents import plain, some_of
 from skillopt_es.presenting.numbers import (
@@ -22,7 +23,7 @@ from skillopt_es.presenting.numbers import (
     shown_tokens,
     shown_value,
 )
-from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, UsageSums, UsageThere, together
+from skillopt_es.projections.usage import Money, RunUsage, Tally, UsageSums, UsageThere, together
 from skillopt_es.runs.overview import Spent
 from skillopt_es.runs.reading import Reading
 

@@ -22,11 +22,10 @@ from attrs import evolve, field, frozen
 from skillopt_es.config.sections import BudgetConfig
 from skillopt_es.engine.in_flight import Left
 from skillopt_es.events.places import Place
-from skillopt_es.events.requests import RecordedRequest
+from skillopt_es.events.requests import UNTOLD, RecordedRequest, TryTokens, attempt_in, charged, requests_sent
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatReply, Course, NotStarted, Try, Unanswered, Usage, Wait
 from skillopt_es.projections.prices import Price, input_cost
-from skillopt_es.projections.usage import UNTOLD, TryTokens, attempt_in, charged, requests_sent
 
 # A token is at least one byte of what is sent. What wire formats and chat templates add is far below these numbers;
 # the largest count of tokens that any provider charges for one picture is below the last.

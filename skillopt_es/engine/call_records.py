@@ -12,10 +12,9 @@ from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.places import Place
-from skillopt_es.events.requests import RecordedRequest
+from skillopt_es.events.requests import OWN_CALLS, TOLD_COST, RecordedRequest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import AgentStep, CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
-from skillopt_es.projections.usage import OWN_CALLS, TOLD_COST
 
 
 @frozen
@@ -25,6 +24,30 @@ class Exchange:
     sent: tuple[str, ...]
     answer: str
     steps: tuple[AgentStep, ...] = ()
+
+
+_KEPT = 128  # calls: a step asks for those of its batch at once
+_MOST_CHARS = 65_536  # of a call's question: many of that size would hold the memory of a whole run
+
+
+class LastCalls:
+    """The last calls of a log, at hand: a step asks for those that it has just made."""
+
+    def __init__(self) -> None:
+        self._calls: dict[CallRef, Exchange] = {}
+
+    def get(self, ref: CallRef) -> Exchange | None:
+        """The call, if it is among them."""
+        return self._calls.get(ref)
+
+    def keep(self, ref: CallRef, exchange: Exchange) -> None:
+        """Have a call at hand that the log holds too; very long ones are read again when they are wanted."""
+        if sum(map(len, exchange.sent)) > _MOST_CHARS:
+            return
+        if len(self._calls) >= _KEPT:
+            # A dict keeps its order: this is the oldest.
+            self._calls.pop(next(iter(self._calls)))
+        self._calls[ref] = exchange
 
 
 @frozen

@@ -28,6 +28,7 @@ from skillopt_es.events.catalog import (
     SealedTestOpened,
 )
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.requests import KINDS
 from skillopt_es.events.strict import strict_converter
 from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Proposal, Score, Suggestion
 from skillopt_es.projections.by_hand import ByHand
@@ -37,7 +38,7 @@ from skillopt_es.projections.intervals import Interval, Judged
 from skillopt_es.projections.item_results import Turned
 from skillopt_es.projections.lines import Part
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import KINDS, Tally, UsageSums
+from skillopt_es.projections.usage import Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from skillopt_es.counting import counted
+from skillopt_es.events.requests import KINDS
 from skillopt_es.events.values import Setting
-from skillopt_es.projections.usage import KINDS, Money, Tally, UsageSums
+from skillopt_es.projections.usage import Money, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 

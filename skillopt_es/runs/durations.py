@@ -14,10 +14,10 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.events.bulk import Cell
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
 from skillopt_es.events.reader import Reader
+from skillopt_es.events.values import Cell
 
 COMINGS = frozenset({"RunResumed", "RunForked", "EvidenceRetracted", "TextsErased", "SealedTestOpened"})
 """The events that nobody waited for: a writer came, a command recorded something, a final evaluation began."""

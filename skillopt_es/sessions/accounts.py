@@ -46,12 +46,13 @@ from skillopt_es.events.faults import read_fault
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.plain import read_plain
+from skillopt_es.events.requests import UNTOLD, requests_sent
 from skillopt_es.events.strict import MISFITS, strict_converter
 from skillopt_es.events.values import Json, LostCall, Role
 from skillopt_es.ports import ChatModel, is_unbounded
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import AnyState
-from skillopt_es.projections.usage import UNTOLD, asks_itself, attempts_of, requests_sent
+from skillopt_es.projections.usage import asks_itself, attempts_of
 from skillopt_es.runs.durations import durations, moments_of
 
 FILE = "in-flight.jsonl"

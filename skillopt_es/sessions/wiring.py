@@ -352,7 +352,7 @@ def _records(writer: RunWriter, stage: Stage, evidence: RecordedTexts, observer:
         reworded=bool(_releases(writer.log) - {software_version()}),
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,
         seen=observer.called,
-        keep=evidence.keep,
+        keep=evidence.last.keep,
         leave=desk.leave,
     )
 

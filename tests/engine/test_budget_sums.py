@@ -21,10 +21,10 @@ from skillopt_es.engine.budget import (
     silent,
 )
 from skillopt_es.engine.call_records import recorded_request
+from skillopt_es.events.requests import TryTokens
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatRequest, Image, Message, Tool
 from skillopt_es.projections.prices import Price
-from skillopt_es.projections.usage import TryTokens
 
 BOUND = Bound(input=1000, output=100)
 MESSAGES = (Message("system", "ä" * 100), Message("user", "b" * 50))

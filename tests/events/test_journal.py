@@ -12,12 +12,12 @@ import attrs
 import pytest
 from support.event_runs import failed, finished, forge, with_writer
 
-from skillopt_es.events.bulk import Cell
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import FinishedCall, Journal, is_sealed
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.requests import RecordedRequest
+from skillopt_es.events.values import Cell
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from skillopt_es.events.catalog import Event, Recorded, RunForked, RunPaused, RunResumed, RunStarted
 from skillopt_es.events.journal import CallRow, FinishedCall, Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.requests import RecordedRequest
+from skillopt_es.events.requests import KINDS, RecordedRequest
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.projections.prices import Prices, prices_in
-from skillopt_es.projections.usage import KINDS, Money, Tally, UsageSums, crashes, usage_of
+from skillopt_es.projections.usage import Money, Tally, UsageSums, crashes, usage_of
 
 CALL = FinishedCall(
     slot="baseline/i1", role="target", stage="rollout", model="m", request=RecordedRequest("{}"), outcome="answered"
