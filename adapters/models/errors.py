@@ -26,59 +26,16 @@ from collections.abc import Callable, Mapping
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.adapters.models.known import KNOWN
 from skillopt_es.ports import SYSTEMIC, FailureKind, Usage
 
-QUOTA_CODES = frozenset(
-    {
-        "insufficient_quota",
-        "credit_balance_exhausted",
-        "billing_hard_limit_reached",
-        "billing_not_active",
-        "billing_error",
-        "insufficient_balance",
-        "insufficient_credits",
-        "payment_required",
-    }
-)
-CONTEXT_CODES = frozenset({"context_length_exceeded", "request_too_large", "exceed_context_size_error"})
-FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
-MODEL_CODES = frozenset({"model_not_found", "deploymentnotfound", "invalid_model"})
-_SLOW_CODES = frozenset({"slow_down"})
-# An error inside a 200, mid-stream for example, has no status of its own: its type tells which one it would have had.
-_STATUS_OF = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "api_error": 500,
-    "server_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 _LONGEST_QUOTED = 20_000
 _PASSING_STATUSES = frozenset({408, 409, 424, 425})
 # Servers that give this error no code of its own (vLLM, llama.cpp, LM Studio) all say it in one of these ways.
 _CONTEXT_MESSAGE = re.compile(
     r"context (length|window|size)|prompt is too long|exceeds the maximum number of tokens", re.IGNORECASE
 )
-_RETRY_BY_KIND: Mapping[FailureKind, bool] = {
-    "config": False,
-    "auth": False,
-    "quota": False,
-    "rate_limit": True,
-    "server": True,
-    "transport": True,
-    "timeout": True,
-    "context_length": False,
-    "empty": True,
-    "invalid_reply": False,
-    "crash": True,
-}
+_RETRIED: frozenset[FailureKind] = frozenset({"rate_limit", "server", "transport", "timeout", "empty", "crash"})
 
 
 @frozen(kw_only=True)
@@ -115,7 +72,7 @@ class Failure:
     @property
     def perhaps_request(self) -> bool:
         """Whether it may be about this one request, not about every one: a 400 or 422 that names no model."""
-        return self.kind == "config" and self.status in {400, 422} and not self.codes & MODEL_CODES
+        return self.kind == "config" and self.status in {400, 422} and not self.codes & KNOWN.model_codes
 
 
 @frozen
@@ -145,7 +102,7 @@ OddError = Callable[[Mapping[str, object]], ErrorBody | None]
 
 def failure(kind: FailureKind, message: str, *, status: int | None = None, request_id: str = "") -> Failure:
     """A failure that is retried as its kind says."""
-    return Failure(kind=kind, message=message, retry=_RETRY_BY_KIND[kind], status=status, request_id=request_id)
+    return Failure(kind=kind, message=message, retry=kind in _RETRIED, status=status, request_id=request_id)
 
 
 def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody, request_id: str = "") -> Failure:
@@ -155,7 +112,7 @@ def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody, reques
     return Failure(
         kind=kind,
         message=_with_status(status, error.text),
-        retry={"true": True, "false": False}.get(wish, _RETRY_BY_KIND[kind]),
+        retry={"true": True, "false": False}.get(wish, kind in _RETRIED),
         quote=error.quote,
         status=status,
         codes=error.codes,
@@ -177,7 +134,7 @@ def status_in(error: Mapping[str, object]) -> int:
         return code
     names = (error.get("type"), code)
     # An error that says nothing of the kind is taken as a gateway's, which may pass.
-    return next((_STATUS_OF[name] for name in names if isinstance(name, str) and name in _STATUS_OF), 502)
+    return next((KNOWN.status_of[name] for name in names if isinstance(name, str) and name in KNOWN.status_of), 502)
 
 
 def kind_of(status: int, error: ErrorBody) -> FailureKind:
@@ -188,11 +145,11 @@ def kind_of(status: int, error: ErrorBody) -> FailureKind:
 def _kind_by_code(status: int, error: ErrorBody) -> FailureKind | None:
     if error.kind is not None:
         return error.kind
-    if error.codes & QUOTA_CODES:
+    if error.codes & KNOWN.quota_codes:
         return "quota"
-    if error.codes & CONTEXT_CODES or (status in {400, 422} and _CONTEXT_MESSAGE.search(error.message)):
+    if error.codes & KNOWN.context_codes or (status in {400, 422} and _CONTEXT_MESSAGE.search(error.message)):
         return "context_length"
-    if error.codes & _SLOW_CODES:
+    if error.codes & KNOWN.slow_codes:
         return "rate_limit"
     return None
 

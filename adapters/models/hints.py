@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skillopt_es.adapters.models.endpoint import setting
-from skillopt_es.adapters.models.errors import MODEL_CODES, Failure
+from skillopt_es.adapters.models.errors import Failure
+from skillopt_es.adapters.models.known import KNOWN
 from skillopt_es.ports import FailureKind, ModelSettings
-
-_FIELD_HINTS = {
-    "max_completion_tokens": "set model.token_field to the field that the message names",
-    "max_tokens": "set model.token_field to the field that the message names",
-    "response_format": "set model.structured_output: off",
-    "output_config.format": "set model.structured_output: off",
-    "text.format": "set model.structured_output: off",
-    "json_schema": "set model.structured_output: off",
-    "reasoning_effort": "see model.reasoning_effort: this model may not take it",
-    "effort": "see model.reasoning_effort: this model may not take it",
-    "thinking": "see model.thinking: this model may not take it",
-    "enable_thinking": "see model.thinking: this model may not take it",
-    "max_output_tokens": "lower env.max_completion_tokens or optimizer.max_completion_tokens",
-    "temperature": "see model.temperature: this model may not take it",
-}
 
 OwnHint = Callable[[Failure, str], str]
 """What a provider says about a failure, given what is said of any: that as well, or something else."""
@@ -65,7 +51,7 @@ def _config_hint(failed: Failure, settings: ModelSettings) -> str:
     if failed.status is not None and 300 <= failed.status < 400:
         return f"redirects are not followed: write the final address into {setting(settings.role, 'base_url')}"
     complaint = f"{failed.param} {failed.message}"
-    named = next((hint for name, hint in _FIELD_HINTS.items() if name in complaint), "")
+    named = next((hint for name, hint in KNOWN.field_hints.items() if name in complaint), "")
     return named or what_to_check(settings)
 
 
@@ -77,4 +63,4 @@ def what_to_check(settings: ModelSettings, also: str = "") -> str:
 
 def no_such_model(failed: Failure) -> bool:
     """Whether the endpoint says that there is no such model, or nothing at this address."""
-    return failed.status == 404 or bool(failed.codes & MODEL_CODES)
+    return failed.status == 404 or bool(failed.codes & KNOWN.model_codes)

@@ -8,25 +8,9 @@ from skillopt_es.adapters.models import chat_completions, responses
 from skillopt_es.adapters.models.endpoint import open_endpoint
 from skillopt_es.adapters.models.families import check_openai, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
+from skillopt_es.adapters.models.known import KNOWN
 from skillopt_es.adapters.models.reading import Wire
 from skillopt_es.ports import ChatModel, ModelSettings, provider
-
-# Models that exist behind the responses endpoint only, by name or with a dated ending.
-RESPONSES_ONLY = (
-    "gpt-5.5-pro",
-    "gpt-5.4-pro",
-    "gpt-5.3-codex",
-    "gpt-5.2-codex",
-    "gpt-5.2-pro",
-    "gpt-5.1-codex",
-    "gpt-5-codex",
-    "gpt-5-pro",
-    "codex-mini",
-    "o1-pro",
-    "o3-pro",
-    "o3-deep-research",
-    "o4-mini-deep-research",
-)
 
 
 @provider(takes=["protocol"])
@@ -64,4 +48,4 @@ def uses_responses(settings: ModelSettings) -> bool:
     if settings.protocol != "auto":
         return settings.protocol == "responses"
     name = settings.model.lower()
-    return any(name == known or name.startswith(f"{known}-") for known in RESPONSES_ONLY)
+    return any(name == known or name.startswith(f"{known}-") for known in KNOWN.responses_only)

@@ -21,7 +21,6 @@ from typing import Literal, Protocol
 from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.errors import (
-    FILTER_CODES,
     ErrorBody,
     Failure,
     OddError,
@@ -29,6 +28,7 @@ from skillopt_es.adapters.models.errors import (
     failure_of,
     read_error,
 )
+from skillopt_es.adapters.models.known import KNOWN
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, Image, Tool
 
@@ -153,7 +153,7 @@ def read_reply(
 
 def refused_by_endpoint(status: int, headers: Mapping[str, str], error: ErrorBody) -> ChatReply | Failure:
     """What an error means: a content filter has answered, anything else has not."""
-    if error.codes & FILTER_CODES:
+    if error.codes & KNOWN.filter_codes:
         return ChatReply(text="", finish="filtered", request_id=request_id_in(headers))
     return failure_of(status, headers, error, request_id_in(headers))
 
