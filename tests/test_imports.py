@@ -149,7 +149,6 @@ NOT_PURE = {
     "projections/tables.py": {"pathlib", "sqlite3"},  # what it makes is a file
     "skillopt_es/engine/ahead.py": {"asyncio"},
     "skillopt_es/engine/calls.py": {"asyncio"},
-    "skillopt_es/engine/in_flight.py": {"asyncio"},
     "skillopt_es/engine/loop.py": {"asyncio"},
     "skillopt_es/engine/algorithms.py": {"pathlib"},  # names a folder, opens none
     "skillopt_es/engine/budget.py": {"asyncio"},

@@ -17,7 +17,6 @@ from attrs import define, field
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Algorithm, algorithm_at, algorithm_of, evolve
-from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.differences import (
     ILLEGAL,
     CheckReport,
@@ -29,7 +28,7 @@ from skillopt_es.engine.differences import (
     mapping_differences,
     mismatch,
 )
-from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.evidence import RecordedCalls, RecordedTexts
 from skillopt_es.engine.loop import Ports, derive
 from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.engine.steering import values_without

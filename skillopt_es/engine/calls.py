@@ -4,16 +4,19 @@ Model calls through the journal: a recorded answer is used, any other call is ma
 A slot names the place of a call in the algorithm, the request digest everything that reaches the wire. The same slot
 with the same digest is answered from the journal; with another one it is a Divergence, unless asking again was allowed,
 the recorded one came along from the run that this one was forked from, or another release has asked it in other words.
+
+Each call has a seat while it is made. One that waits leaves its seat to another call.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, cast
+from types import TracebackType
+from typing import Protocol, Self, cast
 
 from attrs import field, frozen
 
@@ -32,7 +35,7 @@ from skillopt_es.engine.call_records import (
     steps_text,
     unanswered_call,
 )
-from skillopt_es.engine.in_flight import Held, InFlight, Seats
+from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
@@ -45,13 +48,14 @@ from skillopt_es.ports import (
     ChatModel,
     ChatReply,
     ChatRequest,
-    FailureKind,
     FinishReason,
     Fronting,
     NotStarted,
     ToolCall,
+    Try,
     Unanswered,
     Usage,
+    Wait,
 )
 
 
@@ -135,6 +139,129 @@ class Means:
     def stopping(self) -> bool:
         """Whether nothing more begins."""
         return self.purse.reached is not None or any(stop() for stop in self.stops)
+
+
+class Seats:
+    """
+    Places for calls in flight, first come first served.
+
+    Who had one `before` gets the next one, who comes `last` waits until nobody else does.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._before: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._last: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self, *, before: bool = False, last: bool = False) -> None:
+        """Wait for a seat, which `leave` gives back; raises NotStarted when those who come last are sent away."""
+        if self._free:  # then nobody waits
+            self._free -= 1
+            return
+        seat: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._before if before else self._last if last else self._queue).append(seat)
+        try:
+            await seat
+        except asyncio.CancelledError:
+            if seat.done() and not seat.cancelled() and seat.exception() is None:
+                self.leave()  # who was sent away never had one
+            raise
+
+    def leave(self) -> None:
+        """Give a seat to the next in line."""
+        self._free += 1
+        while self._free and (queue := self._before or self._queue or self._last):
+            seat = queue.popleft()
+            if not seat.done():
+                self._free -= 1
+                seat.set_result(None)
+
+    def send_away(self) -> None:
+        """Those who came last and still wait get no seat."""
+        while self._last:
+            seat = self._last.popleft()
+            if not seat.done():
+                seat.set_exception(NotStarted())
+
+
+# How late a call that waits may notice that the run is to stop.
+_LOOK_EVERY = 0.2
+
+
+class Held:
+    """
+    One call's seat: given back while the call waits, so that another can be made.
+
+    What is asked ahead of its time keeps its seat, because nobody would give it back; so does what holds something
+    that others wait for. `stopped` says that a wait was broken off because the run is stopping.
+    """
+
+    def __init__(self, seats: Seats, in_flight: InFlight, stopping: Callable[[], bool], *, last: bool = False) -> None:
+        self.stopped = False
+        self._seats = seats
+        self._in_flight = in_flight
+        self._stopping = stopping
+        self._last = last
+        self._inside = False
+
+    async def __aenter__(self) -> Self:
+        await self._seats.enter(last=self._last)
+        self._came_in()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._inside:
+            self._went_out()
+
+    async def may_try_again(self, failed: Try) -> bool:
+        """A seat limits no tries."""
+        return True
+
+    async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Sleeps while others have the seat; false when the run stops meanwhile."""
+        keeps = self._last or wait.holds
+        self._in_flight.waits(wait)
+        self._in_flight.waiting += 1
+        if not keeps:
+            self._went_out()
+        try:
+            self.stopped = not await self._slept(sleep)
+        finally:
+            self._in_flight.waiting -= 1
+        if self.stopped:
+            return False
+        if not keeps:
+            await self._seats.enter(before=True)
+            self._came_in()
+        return True
+
+    async def _slept(self, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Whether it could sleep to its end: a wait of minutes must not keep a run from stopping."""
+        if self._stopping():
+            return False
+        sleeping = asyncio.ensure_future(sleep())
+        try:
+            while not sleeping.done():
+                await asyncio.wait((sleeping,), timeout=_LOOK_EVERY)
+                if not sleeping.done() and self._stopping():
+                    return False
+            await sleeping
+            return True
+        finally:
+            sleeping.cancel()
+            await asyncio.gather(sleeping, return_exceptions=True)
+
+    def _came_in(self) -> None:
+        self._inside = True
+        self._in_flight.count += 1
+
+    def _went_out(self) -> None:
+        self._inside = False
+        self._in_flight.count -= 1
+        self._seats.leave()
 
 
 class LiveCalls:
@@ -339,35 +466,6 @@ def _as_backend_error(failure: CallFailed, role: Role, slot: str) -> BackendErro
         request_id=failure.request_id,
         hint=failure.hint,
     )
-
-
-class RecordedCalls:
-    """Calls answered from the journal alone, by slot: for checking decisions against their evidence."""
-
-    def __init__(self, journal: AllCalls, texts: Texts) -> None:
-        self._journal = journal
-        self._texts = texts
-
-    async def ask(self, role: Role, request: ChatRequest) -> Answer:
-        """The recorded answer or the recorded failure of this slot; to this very request, if it was ever made."""
-        rows = self._journal.attempts(request.slot)
-        recorded = recorded_request(request)
-        rows = [row for row in rows if row.call.request_digest == recorded.digest(row.call.model)] or rows
-        answered = [row for row in rows if row.call.outcome == "answered"]
-        if answered:
-            return answer_of(answered[-1], self._texts)
-        if rows:
-            failed = rows[-1].call
-            raise CallFailed(cast(FailureKind, failed.error_kind), failed.error_message)
-        raise CallFailed("transport", f"the journal has no call for {request.slot}")
-
-
-class AllCalls(Protocol):
-    """The journal with failed calls too."""
-
-    def attempts(self, slot: str) -> Sequence[CallRow]:
-        """Every recorded call of a slot, failed ones too."""
-        ...
 
 
 class Texts(Protocol):

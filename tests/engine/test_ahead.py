@@ -13,7 +13,7 @@ from support.logs import decisions_of, events_of, rows_of
 from support.params import parametrized
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply, unreachable
 
-from skillopt_es.engine.in_flight import Seats
+from skillopt_es.engine.calls import Seats
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import CandidateGated, Event
 from skillopt_es.events.journal import CallRow, Journal

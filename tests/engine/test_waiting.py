@@ -13,7 +13,8 @@ from support.model_server import Answer, ModelServer
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli.process import WaitTeller
-from skillopt_es.engine.in_flight import Held, InFlight, Seats
+from skillopt_es.engine.calls import Held, Seats
+from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.journal import Journal

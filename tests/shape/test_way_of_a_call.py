@@ -6,7 +6,7 @@ import pytest
 
 from shape.way_of_a_call import LEGS, OPTIMIZER, TARGET, Way, ways
 
-MOST = {OPTIMIZER: 23, TARGET: 23}
+MOST = {OPTIMIZER: 19, TARGET: 19}
 
 
 @pytest.fixture(scope="module")

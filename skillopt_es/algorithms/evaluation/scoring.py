@@ -9,8 +9,8 @@ from attrs import evolve, frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.attempts import run_rollouts
 from skillopt_es.engine.budget import Reached
-from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.evaluations import mean_score, score, units_of
+from skillopt_es.engine.evidence import RecordedCalls
 from skillopt_es.engine.loop import Running, waiting_for
 from skillopt_es.engine.work import Evaluation, Rollouts
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
