@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from attrs import field, frozen
 
@@ -54,71 +55,39 @@ class Transcript:
     finished: bool = False
 
 
-class Agent(Protocol):
+class Agent(ABC):
     """One agent's command line."""
 
-    @property
-    def name(self) -> str:
-        """The backend's name in a config."""
-        ...
-
-    @property
-    def program(self) -> str:
-        """The name of the executable."""
-        ...
-
-    @property
-    def install(self) -> str:
-        """What to type to install it."""
-        ...
-
-    @property
-    def sign_in(self) -> str:
-        """What to do to be signed in, without a key of ours."""
-        ...
-
-    @property
-    def key_variables(self) -> tuple[str, str]:
-        """The variables in which it reads a key: for its own service, and for the endpoint in `base_url`."""
-        ...
-
-    @property
-    def state_variables(self) -> tuple[str, ...]:
-        """Variables that say where the user's sign-in is kept; passed on when that is what it signs in with."""
-        ...
-
-    @property
-    def skills(self) -> str:
-        """The folder of a workspace in which it looks for skills."""
-        ...
-
-    @property
-    def mention(self) -> str:
-        """What makes it read a skill unasked, and say nothing of it, where its name follows in a prompt; or nothing."""
-        ...
-
-    @property
-    def retrying(self) -> bytes:
-        """What a line holds that says that a request to its model failed and will be repeated; empty for no such."""
-        ...
-
-    @property
-    def signed_in(self) -> tuple[str, ...]:
-        """Arguments that exit with an error when nobody is signed in; empty when there are none."""
-        ...
+    # The backend's name in a config, that of the executable, and what to type to install it.
+    name: str
+    program: str
+    install: str
+    # What to do to be signed in without a key of ours, and arguments that exit with an error when nobody is.
+    sign_in: str
+    signed_in: tuple[str, ...] = ()
+    # The variables in which it reads a key: for its own service, and for the endpoint in `base_url`.
+    key_variables: tuple[str, str]
+    # Variables that say where the user's sign-in is kept; passed on when that is what it signs in with.
+    state_variables: tuple[str, ...]
+    # The folder of a workspace in which it looks for skills.
+    skills: str
+    # What makes it read a skill unasked, and say nothing of it, where its name follows in a prompt; or nothing.
+    mention: str = ""
+    # What a line holds that says that a request to its model failed and will be repeated; empty for no such.
+    retrying: bytes = b""
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:
         """Which setting it cannot work with, and what to write instead; empty when it can work with all."""
-        ...
+        return ""
 
+    @abstractmethod
     def arguments(self, run: Run) -> Sequence[str]:
         """The arguments after the executable; the prompt comes on standard input."""
-        ...
 
     def environment(self, run: Run, home: Path | None) -> Mapping[str, str]:
         """Variables of its own, beside those that every program gets; `home` is a private one, if it has one."""
-        ...
+        return {}
 
+    @abstractmethod
     def read(self, events: Sequence[Event], run: Run) -> Transcript:
         """What the events on its standard output say."""
-        ...

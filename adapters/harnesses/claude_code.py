@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, Transcript
+from skillopt_es.adapters.harnesses.agent import Access, Agent, Complaint, Event, Run, Transcript
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, short, shown, text_in, total
-from skillopt_es.events.values import Json, Role
+from skillopt_es.events.values import Json
 from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 
 _READ = ("Skill", "Read", "Grep", "Glob")
@@ -26,7 +26,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
     return Harness(ClaudeCode(), settings, environ)
 
 
-class ClaudeCode:
+class ClaudeCode(Agent):
     """The command line of Claude Code."""
 
     name = "claude_code"
@@ -36,13 +36,8 @@ class ClaudeCode:
     key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY")
     state_variables = ("CLAUDE_CONFIG_DIR",)
     skills = ".claude/skills"
-    mention = ""
     retrying = b'"api_retry"'
     signed_in = ("auth", "status")
-
-    def refusal(self, role: Role, settings: ModelSettings) -> str:
-        """It can work with all settings."""
-        return ""
 
     def arguments(self, run: Run) -> Sequence[str]:
         """A run with the tools that its access allows, which loads nothing of the user's and keeps nothing."""

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, Transcript
+from skillopt_es.adapters.harnesses.agent import Access, Agent, Complaint, Event, Run, Transcript
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, short, shown, text_in
-from skillopt_es.events.values import Json, Role
+from skillopt_es.events.values import Json
 from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 
 _SANDBOX: Mapping[Access, str] = {
@@ -27,7 +27,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
     return Harness(Codex(), settings, environ)
 
 
-class Codex:
+class Codex(Agent):
     """The command line of Codex."""
 
     name = "codex"
@@ -38,12 +38,7 @@ class Codex:
     state_variables = ("CODEX_HOME",)
     skills = ".agents/skills"
     mention = "$"
-    retrying = b""
     signed_in = ("login", "status")
-
-    def refusal(self, role: Role, settings: ModelSettings) -> str:
-        """It can work with all settings."""
-        return ""
 
     def arguments(self, run: Run) -> Sequence[str]:
         """A run that asks nobody, loads nothing of the user's and keeps nothing."""

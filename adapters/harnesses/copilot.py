@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, Transcript
+from skillopt_es.adapters.harnesses.agent import Access, Agent, Complaint, Event, Run, Transcript
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, shown, text_in, total
 from skillopt_es.events.values import Role
@@ -26,7 +26,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
     return Harness(Copilot(), settings, environ)
 
 
-class Copilot:
+class Copilot(Agent):
     """The command line of Copilot."""
 
     name = "copilot"
@@ -36,9 +36,6 @@ class Copilot:
     key_variables = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     state_variables = ("COPILOT_HOME", "GH_CONFIG_DIR")
     skills = ".github/skills"
-    mention = ""
-    retrying = b""
-    signed_in = ()
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:
         """It can work with all settings, but an endpoint of the user's needs the name of a model."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, Transcript
+from skillopt_es.adapters.harnesses.agent import Access, Agent, Complaint, Event, Run, Transcript
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, shown, text_in
 from skillopt_es.adapters.models.endpoint import setting
@@ -27,7 +26,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel
     return Harness(Cursor(), settings, environ)
 
 
-class Cursor:
+class Cursor(Agent):
     """The command line of Cursor's agent."""
 
     name = "cursor"
@@ -37,8 +36,6 @@ class Cursor:
     key_variables = ("CURSOR_API_KEY", "CURSOR_API_KEY")
     state_variables = ("CURSOR_CONFIG_DIR",)
     skills = ".cursor/skills"
-    mention = ""
-    retrying = b""
     signed_in = ("status",)
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:
@@ -58,10 +55,6 @@ class Cursor:
         arguments = ["-p", "--output-format", "stream-json", "--trust", "--workspace", str(run.workspace)]
         arguments += _ACCESS[run.access]
         return [*arguments, "--model", run.model] if run.model else arguments
-
-    def environment(self, run: Run, home: Path | None) -> Mapping[str, str]:
-        """Nothing of its own."""
-        return {}
 
     def read(self, events: Sequence[Event], run: Run) -> Transcript:
         """Finished tool calls and messages become steps; the `result` event holds the answer or the error."""

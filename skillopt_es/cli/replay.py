@@ -63,7 +63,12 @@ def replay_command(
 
     folders = find_runs(runs, directory) if runs else [find_run(None, directory)]
     if len(folders) > 1:
-        return _check_all(folders, checking, until, out, as_json=as_json)
+        if not checking or until is not None or out is not None:
+            raise click.UsageError(
+                f"these are {len(folders)} runs, and several runs can only be checked: "
+                "add --check, and leave out --until and --out"
+            )
+        return check_runs(folders, as_json=as_json)
     folder = folders[0]
     with Reading.of(folder) as reading:
         return _replay(reading, folder, until, checking, out, as_json=as_json)
@@ -99,18 +104,6 @@ def _seq(reading: Reading, until: Moment | None) -> int:
     from skillopt_es.runs.lookup import seq_of
 
     return reading.end if until is None else seq_of(reading, until)
-
-
-def _check_all(
-    folders: Sequence[Path], checking: bool, until: Moment | None, out: Path | None, *, as_json: bool
-) -> int:
-
-    if not checking or until is not None or out is not None:
-        raise click.UsageError(
-            f"these are {len(folders)} runs, and several runs can only be checked: "
-            "add --check, and leave out --until and --out"
-        )
-    return check_runs(folders, as_json=as_json)
 
 
 def _verdict(report: CheckReport | None, *, quiet: bool) -> int:
