@@ -134,7 +134,8 @@ def _require_text(value: object) -> None:
 
 
 def _text(value: object, _: object) -> object:
-    _require_text(value)
+    if not isinstance(value, str):  # here, too, for most fields of most events are texts
+        _require_text(value)
     return value
 
 
@@ -189,7 +190,7 @@ def _plain_list(kind: object, converter: Converter) -> Unstructure:
 
 
 def _call_ref(value: object, _: object) -> CallRef:
-    if type(value) is not list or len(value) != 2 or not all(isinstance(each, str) for each in value):
+    if type(value) is not list or len(value) != 2 or not (isinstance(value[0], str) and isinstance(value[1], str)):
         raise TypeError(f"must be the slot and digest of a call, not {value!r:.80}")
     return CallRef(value[0], value[1])
 

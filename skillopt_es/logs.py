@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -62,9 +62,27 @@ def listening(listener: Listener, *, alone: bool = False) -> Iterator[None]:
 
 def bound(**fields: str) -> AbstractContextManager[None]:
     """Lines inside are about this run, or this place in it."""
-    from structlog.contextvars import bound_contextvars
+    return _Bound(fields)
 
-    return bound_contextvars(**fields)
+
+class _Bound:
+    """Binds fields for its block; structlog's own looks through the whole context, at each of thousands of calls."""
+
+    __slots__ = ("_before", "_fields")
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self._fields = fields
+        self._before: Mapping[str, Token[object]] = {}
+
+    def __enter__(self) -> None:
+        from structlog.contextvars import bind_contextvars
+
+        self._before = bind_contextvars(**self._fields)
+
+    def __exit__(self, *_: object) -> None:
+        from structlog.contextvars import reset_contextvars
+
+        reset_contextvars(**self._before)
 
 
 def as_json(line: Mapping[str, object]) -> str:

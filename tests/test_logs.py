@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -39,6 +40,17 @@ def test_a_line_carries_what_is_bound_around_it_and_only_who_listens_there_hears
     for name, lines in heard.items():
         assert [(line["run"], line["place"]) for line in lines] == [(name, f"e1/s{number}") for number in range(3)]
         assert all(line["level"] == "info" and line["event"] == "step" for line in lines)
+
+
+def test_what_was_bound_before_a_block_is_bound_again_after_it() -> None:
+    """Also where the block ends by an error; what was not bound is not bound then."""
+    lines: list[Mapping[str, object]] = []
+    with listening(lines.append), bound(run="a"):
+        with suppress(KeyError), bound(run="b", place="e1"):
+            logger().info("inside")
+            raise KeyError
+        logger().info("after")
+    assert [(line["run"], line.get("place")) for line in lines] == [("b", "e1"), ("a", None)]
 
 
 def test_the_set_up_of_structlog_in_a_program_that_imports_us_stays_its_own() -> None:

@@ -391,8 +391,11 @@ class Limiter:
         wait = self._requests.reserve(1) if self._requests else 0.0
         if self._tokens:
             wait = max(wait, self._tokens.reserve(tokens))
-        start = self._clock() + wait if wait else -math.inf
-        return await self._until("pace", lambda: start, rest) and await self._pass(rest)
+        if wait:
+            start = self._clock() + wait
+            if not await self._until("pace", lambda: start, rest):
+                return False
+        return await self._pass(rest)
 
     async def _pass(self, rest: Rest) -> bool:
         """Sits out the pauses; who is woken from one may go in the place of a call that was answered."""

@@ -139,8 +139,8 @@ class Attempt:
         if config.env.trust == "untrusted" or self._unit.item in self._ports.untrusted:
             return True
         # An agent of the user's own need not report what it did.
-        own = is_own_agent(config.target_model.backend)
-        return config.target_model.agent_on_the_web and (target.acted or own)
+        target_model = config.target_model
+        return target_model.agent_on_the_web and (target.acted or is_own_agent(target_model.backend))
 
 
 def _with_views(records: Sequence[TrajectoryRecord], shelf: Shelf) -> tuple[TrajectoryRecord, ...]:

@@ -224,7 +224,10 @@ class Purse:
     @property
     def reached(self) -> Reached | None:
         """Why nothing starts any more, once that is so."""
-        return next((account.reached for account in self.accounts if account.reached is not None), None)
+        for account in self.accounts:
+            if account.reached is not None:
+                return account.reached
+        return None
 
     def attempt_asks(self, slot: str) -> None:
         """An attempt makes a call of its own, which is paid by itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 
 from attrs import asdict, evolve, frozen
@@ -14,7 +14,10 @@ from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.places import Place
 from skillopt_es.events.requests import OWN_CALLS, TOLD_COST, RecordedRequest
 from skillopt_es.events.values import CallRef, Role, text_digest
-from skillopt_es.ports import AgentStep, CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
+from skillopt_es.ports import AgentStep, CallFailed, ChatReply, ChatRequest, ToolCall, Try
+
+compact_json: Callable[[object], str] = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""A value as one JSON text with sorted keys; `json.dumps` would make a new encoder for each of thousands of calls."""
 
 
 @frozen
@@ -80,9 +83,13 @@ def recorded_request(request: ChatRequest) -> RecordedRequest:
         params["tool_choice"] = request.tool_choice
     if request.extra:
         params["extra"] = dict(request.extra)
-    used = [_tool_use(number, message) for number, message in enumerate(request.messages)]
-    if any(used):
-        params["tool_use"] = [use for use in used if use]
+    used = [
+        [number, message.tool_call_id, [asdict(call) for call in message.tool_calls]]
+        for number, message in enumerate(request.messages)
+        if message.tool_calls or message.tool_call_id
+    ]
+    if used:  # what a message says of tools beside its text, with its place
+        params["tool_use"] = used
     messages = [[message.role, text_digest(message.content)] for message in request.messages]
     recorded: dict[str, object] = {"messages": messages, "params": params}
     images = [
@@ -94,14 +101,7 @@ def recorded_request(request: ChatRequest) -> RecordedRequest:
         recorded["images"] = images
     if request.fields:
         recorded["fields"] = text_digest(canonical_json(dict(request.fields)))
-    return RecordedRequest(json.dumps(recorded, sort_keys=True, separators=(",", ":")))
-
-
-def _tool_use(number: int, message: Message) -> list[object]:
-    """What a message says of tools beside its text, with its place; nothing for most."""
-    if not message.tool_calls and not message.tool_call_id:
-        return []
-    return [number, message.tool_call_id, [asdict(call) for call in message.tool_calls]]
+    return RecordedRequest(compact_json(recorded))
 
 
 def recorded_answer(reply: ChatReply) -> str:
@@ -123,7 +123,7 @@ def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
 def steps_text(steps: Sequence[AgentStep]) -> str:
     """The steps as one text; what says nothing is left out."""
     rows = [{key: value for key, value in asdict(step).items() if value not in (None, "")} for step in steps]
-    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+    return compact_json(rows)
 
 
 def steps_of(text: str) -> tuple[AgentStep, ...]:
@@ -156,8 +156,13 @@ def unanswered_call(asked: Asked) -> FinishedCall:
 
 def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool) -> FinishedCall:
     """A call that was made and answered; `ahead` says that nobody wanted the answer yet."""
-    return evolve(
-        unanswered_call(asked),
+    return FinishedCall(  # in one go: nearly every call of a run comes through here
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
         response=text_digest(recorded_answer(reply)),
         trace=text_digest(steps_text(reply.steps)) if reply.steps else None,
         finish=reply.finish,
@@ -210,7 +215,7 @@ def _tries(tries: Sequence[Try], cost: Decimal | None = None, *, own_calls: bool
         rows.append({"kind": TOLD_COST, "status": None, "message": str(cost), "waited_ms": 0})
     if own_calls:
         rows.append({"kind": OWN_CALLS, "status": None, "message": "", "waited_ms": 0})
-    return json.dumps(rows, sort_keys=True, separators=(",", ":")) if rows else "[]"
+    return compact_json(rows) if rows else "[]"
 
 
 def _try(one: Try) -> dict[str, object]:

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.algorithms import Algorithm, Consulted, algorithm_of, evolve
+from skillopt_es.engine.algorithms import Algorithm, Consulted, algorithm_of, fold
 from skillopt_es.engine.attempts import RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
@@ -29,7 +29,7 @@ from skillopt_es.engine.observers import Observer
 from skillopt_es.engine.steering import Orders, events_of, is_due
 from skillopt_es.engine.work import AddUp, Decide, Derived, Emission, Questions, Rollouts, Work
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
-from skillopt_es.events.catalog import Event, RunPaused
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Json
 from skillopt_es.events.writer import RunWriter
@@ -175,10 +175,12 @@ class Trainer:
         be recorded before what led to it: the log's writer commits in the order in which it is asked.
         """
         await self._settled_to(_MOST_AHEAD - 1)
-        states = []
-        for event in events:
-            self.state = evolve(self.state, event)
-            states.append(self.state)
+        states: list[AnyState] = []
+        # Attempts come by the dozen, and are folded in a row, as where a log is read.
+        attempts = all(isinstance(event, RolloutCompleted) for event in events)
+        for row in [events] if attempts else [[event] for event in events]:
+            self.state = fold(row, self.state)
+            states += [self.state] * len(row)
         await self._hand_over(events, states, texts)
 
     async def begin(self, opening: Sequence[tuple[Event, AnyState]]) -> None:

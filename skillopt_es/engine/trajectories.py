@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.call_records import Exchange, shown_step
+from skillopt_es.engine.call_records import Exchange, compact_json, shown_step
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
@@ -36,7 +36,7 @@ def packed(episode: Episode, exchanges: Sequence[Exchange]) -> str:
     answers = iter(enumerate(exchanges))
     records = [[record.kind, _place(record, answers, places)] for record in episode.records]
     blob = {"task": episode.task, "records": records, **({"answers": episode.answers} if episode.answers else {})}
-    return json.dumps(blob, sort_keys=True, separators=(",", ":"))
+    return compact_json(blob)
 
 
 def _place(

@@ -112,7 +112,9 @@ class Tally:
         self.failed += row.call.outcome == "failed"
         used = (row.call.input_tokens, row.call.output_tokens)
         self.unreported = self.unreported or None in used
-        self.tokens += sum(tokens for tokens in used if tokens is not None)
+        for tokens in used:
+            if tokens is not None:
+                self.tokens += tokens
 
     @property
     def left(self) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -100,8 +101,10 @@ def with_slow_placeholder(text: str) -> str:
 _EMPTY_BLOCK = re.compile(rf"\s*{re.escape(SLOW_START)}\s*{re.escape(SLOW_END)}[^\S\n]*")
 
 
+@lru_cache(maxsize=256)
 def without_empty_block(text: str) -> str:
     """The text as an agent is to read it: a place for guidance that has none yet says nothing to it."""
+    # Remembered, because one skill is read in each of an evaluation's attempts.
     return _EMPTY_BLOCK.sub("", text)
 
 

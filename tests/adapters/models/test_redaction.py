@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import asdict, fields
+from attrs import asdict, evolve, fields
 
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.ports import AgentStep, ChatReply, ToolCall, Try
@@ -26,3 +26,12 @@ def test_no_text_of_a_reply_is_left_out() -> None:
         own = {name: value for name, value in asdict(each, recurse=False).items() if isinstance(value, str)}
         assert {name for name, value in own.items() if value != KEY} == texts[type(each)], fields(type(each))
     assert KEY not in str(asdict(Redactor([KEY]).answer(reply)))
+
+
+def test_each_text_of_a_reply_is_looked_at_by_itself() -> None:
+    """A key in one text alone is gone, too; a reply without any stays the very same."""
+    plain, redactor = ChatReply(text="4", finish="stop"), Redactor([KEY])
+    texts = [name for name, value in asdict(plain, recurse=False).items() if isinstance(value, str)]
+    for name in set(texts) - {"finish"}:
+        assert KEY not in str(asdict(redactor.answer(evolve(plain, **{name: KEY})))), name
+    assert redactor.answer(plain) is plain
