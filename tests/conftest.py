@@ -46,11 +46,11 @@ for _number, _usual in (
         signal.signal(_number, _usual)
 
 
-# A quarter of the examples by default; `--hypothesis-profile=thorough -m "slow or hypothesis"` draws them all, the same
+# A seventh of the examples by default; `--hypothesis-profile=thorough -m "slow or hypothesis"` draws them all, the same
 # in every run. `--hypothesis-profile=anew` draws others each time. On a busy machine any example may take long.
 settings.register_profile("anew", max_examples=100, deadline=None)
 settings.register_profile("thorough", settings.get_profile("anew"), derandomize=True)
-settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=15)
 settings.load_profile("quick")
 
 

@@ -123,7 +123,7 @@ def test_an_endpoint_that_refuses_stops_the_run(
         assert_well_again(desk, project.run_folder(), undisturbed)
 
 
-@pytest.mark.parametrize("name", OUTAGES)
+@parametrized("name", OUTAGES, by_default=3)
 def test_an_endpoint_that_does_not_answer_pauses_the_run(
     desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path, name: str
 ) -> None:
@@ -389,6 +389,7 @@ def limited(size: int) -> Mapping[str, Any]:
     return {"preexec_fn": limit}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [pytest.param(60_000, marks=pytest.mark.slow), 200_000])
 def test_a_file_that_cannot_grow_stops_the_run(desk: Desk, project: Project, undisturbed: Path, size: int) -> None:
     """Like a full disk: what was committed stays, and the run goes on where there is room."""

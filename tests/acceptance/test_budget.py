@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 from support.desk import Desk
 from support.model_server import Answer
+from support.params import parametrized
 from support.project import Endpoint, Project, told
 from support.ready import PATIENCE
 
@@ -101,7 +102,7 @@ def test_a_limit_that_is_none_is_refused(words: list[str], said: str, desk: Desk
     assert not (project.folder / "runs").exists()
 
 
-@pytest.mark.parametrize("limit", [("--max-cost", "0.02"), ("--max-calls", "16")], ids=lambda words: words[0])
+@parametrized("limit", [("--max-cost", "0.02"), ("--max-calls", "16")], ids=lambda words: words[0], by_default=1)
 def test_calls_that_were_lost_may_use_up_the_budget(
     desk: Desk, endpoint: Endpoint, project: Project, limit: tuple[str, str]
 ) -> None:

@@ -170,7 +170,7 @@ def test_a_useless_reply_is_a_fact_of_the_log(
     assert (project.run_folder() / "best" / "SKILL.md").read_bytes() == project.skill
 
 
-@parametrized("replies", parts(USABLE, 5), ids=" ".join, by_default=2)
+@parametrized("replies", parts(USABLE, 5), ids=" ".join, by_default=1)
 def test_a_strange_reply_does_no_harm(
     desk: Desk, endpoint: Endpoint, project: Project, replies: dict[str, Reply]
 ) -> None:

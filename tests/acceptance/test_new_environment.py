@@ -36,6 +36,7 @@ def test_its_own_tests_pass(project: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_a_config_finds_it_by_its_name(project: Path) -> None:
     """Its data load, its keys are known and others refused."""
     config = project / "weather-report" / "config.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.desk import Desk
 from support.logs import events_of
 from support.project import KEY, KEY_NAME, Endpoint, Project, told
@@ -33,6 +34,7 @@ def test_http_leads_to_the_decisions_of_the_models_behind_it(desk: Desk, endpoin
     assert told(project.run_folder("direct")) == told(project.run_folder())
 
 
+@pytest.mark.slow
 def test_how_many_work_at_once_decides_nothing(desk: Desk, endpoint: Endpoint, project: Project) -> None:
     """One worker and sixteen, quick and slow answers: the same log."""
     assert desk.run("run", "config.yaml", "--run", "one", "--set", "env.workers=1").code == 0

@@ -18,6 +18,7 @@ from support.command import command as installed_command
 from support.doc_commands import ROOT, blocks_that_hide_commands, commands_in_tables, shell_commands
 from support.downloads import MADE
 from support.model_server import ModelServer
+from support.params import each_of
 from support.ready import PATIENCE
 
 PLAIN = re.compile(r"[\w ./=:@,+-]+")  # means the same to a shell and to `split`
@@ -219,7 +220,7 @@ def test_every_question_of_the_audit_page_is_answered(desk: Desk) -> None:
         assert done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_of("page", PAGES)
 def test_a_block_of_commands_says_that_it_is_one(page: str) -> None:
     """Else nothing would run it."""
     assert not blocks_that_hide_commands(page)

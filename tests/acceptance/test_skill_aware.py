@@ -51,6 +51,7 @@ def test_a_forgetful_target_is_reminded(order: str, trained: tuple[Desk, dict[st
     assert desk.run("verify", order).code == 0
 
 
+@pytest.mark.slow
 def test_notes_that_help_are_in_the_best_skill(trained: tuple[Desk, dict[str, Done]]) -> None:
     """In their block at its end, taken by the gate."""
     desk, _ = trained

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support.desk import Desk
-from support.params import parametrized
 
 from skillopt_es.sessions.session import read_state
 
 MODES = ("rewrite", "full_rewrite")
 
 
-@parametrized("mode", MODES, by_default=1)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
 def test_the_demo_gets_better_and_its_decisions_follow(mode: str, tmp_path: Path) -> None:
     """It trains, says in words what it rewrote, and can be derived again."""
     desk = Desk(tmp_path / "desk")

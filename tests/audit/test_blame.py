@@ -16,6 +16,7 @@ from support.audited import MOST_SLOW, REWRITING, Audited, records_of
 from support.exchange import imported
 from support.in_process import called
 from support.original_folder import whole
+from support.params import parametrized
 
 from skillopt_es.audit.blame import (
     BLAME_TYPES,
@@ -367,7 +368,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@parametrized("damage", DAMAGES, by_default=2)
 def test_an_imported_run_is_told_as_far_as_it_is_known(
     damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

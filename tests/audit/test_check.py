@@ -85,7 +85,7 @@ def test_the_demo_follows(demo_run: Path) -> None:
         ("optimizer.use_slow_update=false", "evaluation.eval_test=false"),
     ],
     ids=",".join,
-    by_default=4,
+    by_default=2,
 )
 def test_runs_of_any_config_follow(overrides: tuple[str, ...], tmp_path: Path) -> None:
     """What the run decided is what the check decides."""

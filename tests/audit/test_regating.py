@@ -96,7 +96,7 @@ def test_the_recorded_rule_changes_nothing(
     assert_as_recorded(trained(folder, *rule, f"train.seed={seed}", f"train.batch_size={size}"))
 
 
-@parametrized("rule", RULES, by_default=4)
+@parametrized("rule", RULES, by_default=2)
 def test_each_recorded_rule_changes_nothing(tmp_path: Path, rule: tuple[str, ...]) -> None:
     """One run of each."""
     assert_as_recorded(trained(tmp_path, *rule))
@@ -114,7 +114,7 @@ def test_the_recorded_rule_changes_nothing_in_the_demo(demo_run: Path) -> None:
     assert len(regated(demo_run).verdicts) == 13
 
 
-@pytest.mark.parametrize("rule", RULES[1:6])
+@parametrized("rule", RULES[1:6], by_default=2)
 def test_a_forks_own_rule_is_a_recorded_one_too(
     plain: Callable[[int], Path], tmp_path: Path, rule: tuple[str, ...]
 ) -> None:
@@ -145,7 +145,7 @@ def foretold(found: Regated) -> list[tuple[int, bool]]:
     return told
 
 
-@pytest.mark.parametrize("rule", RULES[1:6])
+@parametrized("rule", RULES[1:6], by_default=2)
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_what_is_exact_comes_true(
     plain: Callable[[int], Path], tmp_path: Path, seed: int, rule: tuple[str, ...]

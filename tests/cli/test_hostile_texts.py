@@ -10,6 +10,7 @@ import pytest
 from support.hostile import ALL, KEY_NAME, TEXTS, Enemy, enemy_server, hostile_project, hostile_tasks, said_raw
 from support.in_process import Cli, called
 from support.on_terminal import CODES, on_terminal
+from support.params import parametrized
 
 from skillopt_es.presenting.escaping import shown, shown_inline, shown_json
 
@@ -95,7 +96,7 @@ READING: list[tuple[str, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("words", READING, ids=lambda words: shown_inline(" ".join(words))[:40])
+@parametrized("words", READING, ids=lambda words: shown_inline(" ".join(words))[:40], by_default=12)
 def test_a_reading_command_prints_nothing_that_acts_on_a_terminal(
     words: tuple[str, ...], trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from support.logs import events_of
 from support.made_searchqa import made_searchqa, write_split_dir
 from support.model_server import ModelServer, fixed_answer
 from support.original_checkout import checkout
+from support.params import each_of
 
 from skillopt_es.cli import original_commands
 from skillopt_es.cli.original_commands import eval_words, train_words
@@ -28,7 +29,7 @@ FLAGS = [line.split()[2] for line in KEYS.read_text().splitlines() if not line.s
 CONFIG = ["--config", "c.yaml"]
 
 
-@pytest.mark.parametrize("flag", sorted({flag for flag in FLAGS if flag != "-"}))
+@each_of("flag", sorted({flag for flag in FLAGS if flag != "-"}))
 def test_every_flag_is_translated_or_refused_with_a_reason(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     """In the order of the words, with its nested name."""
     name = flag.removeprefix("--")
@@ -55,7 +56,7 @@ def test_every_flag_is_translated_or_refused_with_a_reason(flag: str, capsys: py
 NOT_SCORED = frozenset({"--out_root", *(flag for flag in FLAGS if flag.endswith("_api_key"))})
 
 
-@pytest.mark.parametrize("flag", sorted({*FLAGS} - NOT_SCORED - {"-"}))
+@each_of("flag", sorted({*FLAGS} - NOT_SCORED - {"-"}))
 def test_every_flag_is_known_to_the_evaluation_too(flag: str) -> None:
     """It scores with the configs of the training, whose flags all mean the same."""
     words = eval_words([*CONFIG, "--skill", "s.md", flag, "1"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.event_runs import forge
 from support.in_process import Cli, called
+from support.params import parametrized
 from support.tamper import seqs_of
 
 from skillopt_es.events.catalog import Event
@@ -58,7 +59,7 @@ def test_a_missing_tail_is_told(cli: Cli, tmp_path: Path) -> None:
     assert cli("rescore", "demo", "--json").json["problem"] in done.err
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("words", "says"),
     [
         (["nope"], "no run nope"),
@@ -70,6 +71,7 @@ def test_a_missing_tail_is_told(cli: Cli, tmp_path: Path) -> None:
         (["demo", "--set", "env.data_path=gone.jsonl"], "gone.jsonl"),
         (["demo", "--set", "x"], "section.key=value"),
     ],
+    by_default=4,
 )
 def test_bad_input_is_one_sentence(cli: Cli, words: list[str], says: str) -> None:
     """And exit code 2, with --json too."""

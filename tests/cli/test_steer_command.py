@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.in_process import Cli, called
+from support.params import parametrized
 
 from skillopt_es.events.catalog import RunSteered
 from skillopt_es.events.log import EventLog
@@ -50,7 +51,7 @@ def test_a_line_with_a_bullet_is_pinned_unpinned_and_struck(cli: Cli, paused: Pa
     assert {event.why for event in steered} == {"- because"}
 
 
-@pytest.mark.parametrize("text", ["- a", "-- a", "--why is not an option", "-h is not either", "---", "-", "*"])
+@parametrized("text", ["- a", "-- a", "--why is not an option", "-h is not either", "---", "-", "*"], by_default=3)
 def test_a_text_may_begin_with_dashes(cli: Cli, paused: Path, text: str) -> None:
     """Wherever the options are."""
     for words in (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.params import each_of
 
 from skillopt_es.config import RunConfig, load_config, recorded_config
 from skillopt_es.errors import ConfigError
@@ -47,7 +48,7 @@ def test_a_backend_has_several_names(tmp_path: Path, written: str, backend: str)
     assert given(tmp_path, target_backend=written).role("optimizer").backend == "openai"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("backend", "key", "value", "name", "expected"),
     [
         ("azure_openai", "azure_openai_endpoint", "https://x", "base_url", "https://x"),

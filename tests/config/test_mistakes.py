@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import pytest
 import yaml
+from support.params import each_of
 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.sections import SECTIONS, RoleConfig
@@ -50,8 +51,8 @@ def set_to(key: str, value: object) -> dict[str, object]:
     return {section: {name: value}}
 
 
-@pytest.mark.parametrize(("key", "field"), ENUMS, ids=[key for key, _ in ENUMS])
-@pytest.mark.parametrize("value", ["sideways", 17, 0.5, ["x"]], ids=str)
+@each_of(("key", "field"), ENUMS)
+@each_of("value", ["sideways", 17, 0.5, ["x"]])
 def test_a_word_that_is_none_of_the_list(key: str, field: Any, value: object, tmp_path: Path) -> None:
     """The list is part of the answer."""
     words = ", ".join(str(word) for word in literals(field.type))
@@ -59,7 +60,7 @@ def test_a_word_that_is_none_of_the_list(key: str, field: Any, value: object, tm
     assert error.message == f"{tmp_path}/config.yaml: {key} is {value!r}, but must be one of {words}"
 
 
-@pytest.mark.parametrize(("key", "field"), BOUNDED, ids=[key for key, _ in BOUNDED])
+@each_of(("key", "field"), BOUNDED)
 def test_a_number_below_its_bound(key: str, field: Any, tmp_path: Path) -> None:
     """The bound is part of the answer."""
     low = field.metadata["low"]
@@ -69,7 +70,7 @@ def test_a_number_below_its_bound(key: str, field: Any, tmp_path: Path) -> None:
     assert re.search(rf"(at least|from) {low:g}", error.message)
 
 
-@pytest.mark.parametrize(("key", "field"), TYPED, ids=[key for key, _ in TYPED])
+@each_of(("key", "field"), TYPED)
 def test_a_value_of_another_type(key: str, field: Any, tmp_path: Path) -> None:
     """A number is no text, a text no number, and yes in quotes is neither yes nor no."""
     value = 5 if field.type is str else "yes"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.agents import AGENTS, installed
+from support.params import each_of
 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, OWN_KEYS
@@ -108,7 +109,7 @@ def test_its_defaults_are_ours() -> None:
 KEYS = [line.split() for line in (ORIGINAL / "keys.txt").read_text().splitlines() if not line.startswith("#")]
 
 
-@pytest.mark.parametrize(("nested", "flat", "flag"), KEYS)
+@each_of(("nested", "flat", "flag"), KEYS)
 def test_every_key_of_it_is_known(nested: str, flat: str, flag: str) -> None:
     """A section here reads it, it is for a benchmark's environment to say, or FATES answers it."""
     section, _, name = nested.partition(".")

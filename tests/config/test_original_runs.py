@@ -194,7 +194,7 @@ def test_a_step_is_trained_with_each_endpoint(endpoint: str, tmp_path: Path, mon
 @parametrized(
     "benchmark",
     [pytest.param(name, marks=pytest.mark.slow if name == "spreadsheetbench" else ()) for name in BENCHMARKS],
-    by_default=3,
+    by_default=1,
 )
 def test_every_shipped_config_trains_a_step(
     benchmark: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,7 +274,7 @@ def agent_step(
 
 
 @pytest.mark.parametrize("version", ["0.2.0", pytest.param("2026-08", marks=pytest.mark.slow)])
-@parametrized("case", AGENT_FLAGS, by_default=3)
+@parametrized("case", AGENT_FLAGS, by_default=1)
 def test_a_step_is_trained_with_each_agent(
     case: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -304,7 +304,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("agents", "--scope", "project"), "project/.agents/skills"),
         (("mine/skills",), "project/mine/skills"),
     ],
-    by_default=4,
+    by_default=2,
 )
 def test_each_agent_finds_it(cli: Cli, demo_run: Path, home: Path, words: tuple[str, ...], place: str) -> None:
     """Where it looks; what is there can be verified, and goes again."""

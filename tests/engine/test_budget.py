@@ -164,7 +164,7 @@ def paused_at(folder: Path, overrides: list[str], *, workers: int = 64, seed: in
     return world
 
 
-@parametrized("cap", [1, 20, 33, 60], by_default=2)
+@parametrized("cap", [1, 20, 33, 60], by_default=1)
 def test_a_run_pauses_at_its_budget_and_goes_on_as_if_it_had_none(cap: int, tmp_path: Path) -> None:
     """Exactly so many requests; what was decided is a beginning of the whole; no call is made twice."""
     whole = paused_at(tmp_path / "whole", [])
@@ -184,7 +184,7 @@ def test_a_run_pauses_at_its_budget_and_goes_on_as_if_it_had_none(cap: int, tmp_
         assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
 
 
-@pytest.mark.parametrize("more", [["train.speculate=true"], ["train.reuse=identical", "model.temperature=0"]])
+@parametrized("more", [["train.speculate=true"], ["train.reuse=identical", "model.temperature=0"]], by_default=1)
 def test_calls_ahead_count_and_repeated_ones_do_not(more: list[str], tmp_path: Path) -> None:
     """Neither exceeds the budget, and what is decided is the same."""
     paused_at(tmp_path / "whole", more)

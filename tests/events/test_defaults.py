@@ -6,6 +6,7 @@ import json
 
 import attrs
 import pytest
+from support.params import each_of
 
 from skillopt_es.events.catalog import CATALOG, Event, SkillScored
 from skillopt_es.events.codec import decode, encode
@@ -172,10 +173,8 @@ DEFAULTS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [*CATALOG, GateVerdict, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite],
-    ids=lambda kind: kind.__name__,
+@each_of(
+    "kind", [*CATALOG, GateVerdict, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite]
 )
 def test_no_default_of_a_released_class_changes(kind: type) -> None:
     """Logs do not hold defaults, so a changed one would change what they say."""
@@ -184,7 +183,7 @@ def test_no_default_of_a_released_class_changes(kind: type) -> None:
     assert [type(value) for value in found.values()] == [type(value) for value in DEFAULTS[kind.__name__].values()]
 
 
-@pytest.mark.parametrize("kind", CATALOG, ids=lambda kind: kind.__name__)
+@each_of("kind", CATALOG)
 def test_every_default_can_stand_for_itself(kind: type[Event]) -> None:
     """A default that is rebuilt each time could not be compared, one that changes not be shared."""
     for field in attrs.fields(kind):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.command import environment
 from support.event_runs import copy_live, create, fill, reopen, resumed, ticking
+from support.params import parametrized
 from sweep.disks import built_library
 
 from skillopt_es.events.anchor import Anchor
@@ -152,7 +153,7 @@ def test_a_disk_that_fails_is_not_a_damaged_log(tmp_path: Path) -> None:
     assert isinstance(sqlite_fault(said, tmp_path / "log.db"), LogUnreadable)
 
 
-@pytest.mark.parametrize("times", [1, 3, 10**6])
+@parametrized("times", [1, 3, 10**6], by_default=1)
 def test_a_disk_that_fails_while_a_run_is_read_is_not_a_damaged_log(times: int, killed: Path, tmp_path: Path) -> None:
     """Whichever of the reads fails, once or for good: the disk is named, and no command that looks for changes."""
     library = built_library(tmp_path)

@@ -104,7 +104,7 @@ def scores(run: Path) -> list[SkillScored]:
     return [event for event in events_of(run) if isinstance(event, SkillScored) and event.purpose == "selection"]
 
 
-@parametrized("name", RULES, by_default=5)
+@parametrized("name", RULES, by_default=3)
 def test_every_decision_follows_again_from_the_log(runs: dict[str, Path], name: str) -> None:
     with EventLog.open(runs[name]) as log:
         report = asyncio.run(check(log, Journal(log.reader), runs[name]))
@@ -303,7 +303,7 @@ def test_killed_among_the_draws_a_run_recovers(runs: dict[str, Path], tmp_path: 
         assert decisions_of(folder / "run") == whole
 
 
-@pytest.mark.parametrize("name", [name for name in RULES if name.endswith("early")])
+@parametrized("name", [name for name in RULES if name.endswith("early")], by_default=2)
 def test_ended_early_a_run_decides_what_it_decides_in_full(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
     early, full = runs[name], trained(tmp_path, *RULES[name], "evaluation.early_stop=off")
     assert [decided(event) for event in events_of(early) if decided(event)] == [

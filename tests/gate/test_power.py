@@ -9,6 +9,7 @@ from math import comb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.params import parametrized
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured
@@ -237,7 +238,7 @@ def test_flaky_items_call_for_another_rule() -> None:
     assert found.recommended.name != "strict"
 
 
-@pytest.mark.parametrize("own", [STRICT, SAFE], ids=lambda rule: rule.name)
+@parametrized("own", [STRICT, SAFE], ids=lambda rule: rule.name, by_default=1)
 def test_that_no_flip_was_seen_speaks_for_no_weaker_rule(own: Rule) -> None:
     """The repeats leave open that the same text is taken often; and so is an edit of no gain, by every rule."""
     found = known_of(calibrate(*repeated(40, 0, 1), own, skill="s", trials=120))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bench.bench_gate import PAIRED, RULES, SAFE, best_of_any, churn, churn_row, climb, families, flaky, power_row, seen
+from support.params import parametrized
 
 
 def test_the_same_question_has_the_same_answer() -> None:
@@ -12,7 +13,7 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert churn_row(("`strict`", 0.1, 20, 5)) == churn_row(("`strict`", 0.1, 20, 5))
 
 
-@pytest.mark.parametrize("items", [20, 40, 100])
+@parametrized("items", [20, 40, 100], by_default=1)
 def test_edits_of_no_gain_win_as_often_as_they_are_ahead(items: int) -> None:
     """By every rule: a target that never flips has no noise of drawing."""
     for rule in (RULES["`strict`"], SAFE):

@@ -13,7 +13,7 @@ from random import Random
 from string import ascii_letters, digits
 
 import pytest
-from support.params import parametrized
+from support.params import each_of, parametrized
 
 from skillopt_es.harvest.privacy import without_private
 
@@ -52,7 +52,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("kind", KEYS)
+@each_of("kind", KEYS)
 def test_a_key_is_taken_out_whole(kind: str) -> None:
     """Wherever it stands: in a sentence, in quotes, in JSON, at an end of a line."""
     key = KEYS[kind]
@@ -123,7 +123,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("text", SAID)
+@each_of("text", SAID)
 def test_what_was_said_is_not_left(text: str) -> None:
     """The words around it may stay."""
     assert SAID[text] not in without_private(text).text
@@ -160,7 +160,7 @@ def test_pages_of_plain_english_are_left_alone() -> None:
     assert sum(sum(each.values()) for each in found) <= 2
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "clean"),
     [
         ("my key is sk-proj-abcdef0123456789abcdef", "my key is [key]"),
@@ -194,7 +194,7 @@ def test_private_things_are_taken_out(text: str, clean: str) -> None:
     assert without_private(text).text == clean
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         "version 1.2.3.4567 of 2026-11-19, order 4111111111111112",

@@ -56,7 +56,7 @@ DRAFTS = {  # we always know how many trajectories a draft stands on
 }  # fmt: skip
 
 
-@parametrized("name", RUNS, by_default=4)
+@parametrized("name", RUNS, by_default=2)
 def test_a_folder_is_followed_checked_and_given_back(tmp_path: Path, name: str) -> None:
     """Nothing is unknown but what the original did not measure; all that can be derived is; and it says the same."""
     folder = unpacked(tmp_path, name)
@@ -145,7 +145,7 @@ def endpoint() -> Iterator[ModelServer]:
 
 
 @parametrized(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RUNS], by_default=2
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RUNS], by_default=1
 )
 def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
     endpoint: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -73,7 +73,7 @@ def test_the_demo_comes_back_as_it_was(demo_run: Path, tmp_path: Path) -> None:
         ["evaluation.gate_metric=mixed", "optimizer.use_slow_update=false", "evaluation.eval_test=false"],
     ],
     ids=["gated and accumulated", "autonomous and soft", "forced", "mixed without slow update and tests"],
-    by_default=2,
+    by_default=1,
 )
 def test_a_scripted_run_comes_back_as_it_was(tmp_path: Path, options: Sequence[str]) -> None:
     """The same over the modes of the trainer."""
@@ -148,6 +148,7 @@ def test_a_run_that_was_killed_comes_back_as_far_as_it_came(tmp_path: Path) -> N
     assert not (out / "summary.json").exists()
 
 
+@pytest.mark.slow
 @parametrized(
     "options",
     [[], ["optimizer.skill_aware_consolidate_threshold=2"], [AFTER_VERDICT, "optimizer.use_slow_update=false"]],
@@ -188,6 +189,7 @@ def test_rewritten_skills_come_back(tmp_path: Path, mode: str) -> None:
     assert not {what for what in report.unchecked if what.startswith("candidates")}
 
 
+@pytest.mark.slow
 def test_items_that_were_compared_on_top_come_back(tmp_path: Path) -> None:
     """They have folders of their own, and the pairs that the policy leaves out are in a file of all."""
     options = ["optimizer.longitudinal_pair_policy=10_01", "optimizer.slow_update_samples=6", "train.num_epochs=2"]

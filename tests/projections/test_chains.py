@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from support.audited import KINDS, Audited, records_of
+from support.audited import MOST_SLOW, Audited, records_of
 
 from skillopt_es.algorithms.classic.state import proposals_of
 from skillopt_es.engine.algorithms import fold
@@ -27,7 +27,7 @@ from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.turning_points import turning_points
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=MOST_SLOW)
 def records(request: pytest.FixtureRequest, audited: Audited) -> list[Recorded]:
     """The events of a run of each kind."""
     found = records_of(audited(request.param))

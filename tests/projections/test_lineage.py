@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
 from support.params import parametrized
 from support.scripted import ScriptedWorld, config
 
@@ -47,7 +46,7 @@ def test_current_and_best_are_those_of_the_state_after_every_event(name: str, tm
         assert skills[tree.best] == state.best.skill.hash
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@parametrized("name", SETTINGS, by_default=2)
 def test_parents_are_the_texts_that_were_current(name: str, tmp_path: Path) -> None:
     """Every node but the first has one, made before it and taken."""
     tree = lineage(records_of(tmp_path, *SETTINGS[name]))

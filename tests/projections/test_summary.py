@@ -24,8 +24,8 @@ from skillopt_es.sessions.session import start
 VARIANTS = [
     (),
     ("evaluation.use_gate=false",),
-    ("evaluation.gate_metric=soft", "train.accumulation=2"),
-    ("optimizer.use_slow_update=false", "optimizer.use_meta_skill=false"),
+    pytest.param(("evaluation.gate_metric=soft", "train.accumulation=2"), marks=pytest.mark.slow),
+    pytest.param(("optimizer.use_slow_update=false", "optimizer.use_meta_skill=false"), marks=pytest.mark.slow),
     ("optimizer.slow_update_gate_with_selection=true",),
 ]
 

@@ -16,6 +16,7 @@ from report.conftest import facts
 from support.audited import KINDS, Audited
 from support.event_runs import forge
 from support.pages import Page, problems_of
+from support.params import parametrized
 from support.scripted import (
     NOON,
     ScriptedEnvironment,
@@ -43,7 +44,7 @@ HOSTILE = "</script></style></title><script>alert(1)</script><img src=x onerror=
 # --- what every page is --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@parametrized("kind", KINDS, by_default=3)
 def test_the_page_of_any_training_run_is_whole(kind: str, audited: Audited, page_of: PageOf) -> None:
     """Balanced, every reference leads somewhere, tables and drawings have names, nothing loads or runs."""
     assert problems_of(Page(page_of(audited(kind)))) == []

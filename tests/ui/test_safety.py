@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 from support.asking import HOST, Asking, Rules
+from support.params import each_of, parametrized
 
 
-@pytest.mark.parametrize(
-    "host",
+@each_of("host",
     [
         "evil.example", "127.0.0.1.evil.example:8765", "localhost.evil.example", "", "a b", "evil.example@127.0.0.1",
         "evil.example:x@127.0.0.1:8765", "127.0.0.1/", "127.0.0.1#", "127.0.0.1?", "127.0.0.1:", "127.0.0.1:0",
         "127.0.0.1:99999", "127.0.0.1:+80", "127.0.0.1:8765:8765", " 127.0.0.1", "127.0.0.1\t",
         "127.0.0.1,evil.example", "localhost.", "::1", "[::1", "[localhost]", "[::1]x:80", "127.1", "0x7f000001",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_name_that_somebody_else_may_point_here_is_refused(asking: Asking, host: str) -> None:
     """A page that rebinds its own name to this machine reads nothing."""
     assert asking.get("/", headers={"host": host}).status_code == 421
@@ -86,8 +85,8 @@ EVERY_KIND = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
-@pytest.mark.parametrize("path", EVERY_KIND)
+@each_of("host", ["127.0.0.1", "localhost", "0.0.0.0"])
+@each_of("path", EVERY_KIND)
 def test_nothing_is_shown_without_the_token(demo_run: Path, host: str, path: str) -> None:
     """Other users of the machine reach a port on loopback, and so do agents from which answers are hidden."""
     asking = Asking(directory=demo_run.parent, rules=Rules(host=host, port=8765))
@@ -191,7 +190,7 @@ def test_other_processes_of_the_user_cannot_read_the_token_from_memory(tmp_path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the script asks Linux")
-@pytest.mark.parametrize(("words", "warned"), [((), False), (("--host", "0.0.0.0"), True)])
+@parametrized(("words", "warned"), [((), False), (("--host", "0.0.0.0"), True)], by_default=1)
 def test_the_command_says_what_the_token_allows_where_others_reach_it(
     tmp_path: Path, words: tuple[str, ...], warned: bool
 ) -> None:

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
+from support.params import each_of
 
 TESTS = Path(__file__).parent.parent
 PAGE = (TESTS.parent / "docs" / "differences.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_every_weakness_has_one_row() -> None:
     assert [row[0] for row in ROWS] == [*map(str, range(1, 66)), *(f"B{number}" for number in range(1, 47))]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@each_of("row", ROWS)
 def test_a_row_is_whole(row: list[str]) -> None:
     """Four cells, the last of which names tests, or says why there is none."""
     _, weakness, behaviour, test = row
@@ -40,7 +40,7 @@ def test_a_row_is_whole(row: list[str]) -> None:
     )
 
 
-@pytest.mark.parametrize(("file", "name"), NAMED, ids=lambda part: part)
+@each_of(("file", "name"), NAMED)
 def test_a_named_test_exists(file: str, name: str) -> None:
     """In that file, under that name."""
     assert name in functions_of(file)

@@ -9,6 +9,7 @@ from math import inf, nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.params import each_of
 
 from skillopt_es.adapters.environments.spreadsheetbench.cells import CellValue, Oddity, same_value
 from skillopt_es.adapters.environments.spreadsheetbench.prompt import code_in
@@ -177,8 +178,8 @@ def test_the_answer_sheet_holds_for_every_range_that_names_none() -> None:
     assert [each.sheet for each in found] == ["Data", "Data", "Other"]
 
 
-@pytest.mark.parametrize("position", ["", " , ", "A", "1", "A0", "A1:", "A1:B2:C3", "XFE1", "A1048577", "total", "Ä1"])
-@pytest.mark.parametrize("scoring", ["skillopt", "extended"])
+@each_of("position", ["", " , ", "A", "1", "A0", "A1:", "A1:B2:C3", "XFE1", "A1048577", "total", "Ä1"])
+@each_of("scoring", ["skillopt", "extended"])
 def test_a_position_that_names_no_cell_is_refused(position: str, scoring: str) -> None:
     """With what is wrong; nothing passes because nothing is compared."""
     with pytest.raises(ValueError, match="`answer_position`"):

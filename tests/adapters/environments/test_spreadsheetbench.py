@@ -304,7 +304,7 @@ WRONG_ZEROS = script("sheet['D2'] = 0")
         ([script("sheet['D2'] = 4.2"), SUM], {"use_eval_feedback": True}, 1, 0.5, False),
     ],
     ids=["with feedback", "without", "no script at first", "right for one workbook"],
-    by_default=2,
+    by_default=1,
 )
 def test_a_script_is_run_and_asked_for_again(
     tmp_path: Path, replies: list[str], options: dict[str, Any], turns: int, soft: float, cells: bool

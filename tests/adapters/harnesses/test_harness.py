@@ -312,7 +312,7 @@ def test_a_garbage_line_hides_nothing(agent: InstalledAgent) -> None:
         ("cut", "server", "ends before its result"),
         ("prose", "invalid_reply", "printed no events: Hello! I am not an agent."),
     ],
-    by_default=2,
+    by_default=1,
 )
 def test_a_breakdown_is_no_answer(agent: InstalledAgent, mode: str, kind: str, words: str) -> None:
     """Even when it had said something before."""

@@ -12,6 +12,7 @@ from attrs import asdict, evolve
 from support.chat import question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, Handler, ModelServer
+from support.params import each_of
 from support.wires import FORMATS, STREAM, VERSION, Format, Said
 
 from skillopt_es.adapters.models.http_model import Outside
@@ -455,8 +456,8 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("spoken", SPOKEN)
-@pytest.mark.parametrize(("status", "code", "message", "kind", "made"), ERRORS)
+@each_of("spoken", SPOKEN)
+@each_of(("status", "code", "message", "kind", "made"), ERRORS)
 def test_each_error_has_its_kind_and_its_number_of_requests(
     spoken: Format, status: int, code: str, message: str, kind: str, made: int
 ) -> None:
@@ -466,8 +467,8 @@ def test_each_error_has_its_kind_and_its_number_of_requests(
     assert message in failed.message
 
 
-@pytest.mark.parametrize("spoken", SPOKEN)
-@pytest.mark.parametrize(
+@each_of("spoken", SPOKEN)
+@each_of(
     ("answer", "kind"),
     [
         (Answer(cut=True), "transport"),

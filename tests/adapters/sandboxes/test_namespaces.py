@@ -114,6 +114,7 @@ def test_sleeping_ends_at_the_deadline(sandbox: type[Namespaces] | type[Unconfin
     assert time.monotonic() - start < PATIENCE
 
 
+@pytest.mark.slow
 @parametrized("sandbox", BOTH, by_default=1)
 def test_burning_time_ends_at_the_limit(sandbox: type[Namespaces] | type[Unconfined]) -> None:
     """CPU seconds, not wall."""

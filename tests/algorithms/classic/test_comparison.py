@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.audit.check import check
@@ -44,13 +45,14 @@ def categories(events: list[Event]) -> list[set[str]]:
     return [{pair.category for pair in event.pairs} for event in events if isinstance(event, SlowUpdateProposed)]
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("policy", "allowed"),
     [
         ("mixed", {"improved", "regressed", "persistent_fail", "stable_success"}),
         ("unchanged", {"persistent_fail", "stable_success"}),
         ("10_01", {"improved", "regressed"}),
     ],
+    by_default=1,
 )
 def test_the_optimizer_sees_the_pairs_of_the_policy(policy: str, allowed: set[str], tmp_path: Path) -> None:
     """Also under the original's other names."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from support.logs import decisions_of, events_of
+from support.params import parametrized
 from support.scripted import NOON, Answer, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.tamper import rewritten, seqs_of
 
@@ -167,7 +168,7 @@ def test_a_killed_fork_is_whole_or_not_there(parent: Path, monkeypatch: pytest.M
 # --- another way ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@parametrized(
     "overrides",
     [
         pytest.param(("evaluation.gate_metric=soft",), marks=pytest.mark.slow),
@@ -179,6 +180,7 @@ def test_a_killed_fork_is_whole_or_not_there(parent: Path, monkeypatch: pytest.M
         pytest.param(("train.seed=7",), marks=pytest.mark.slow),
         pytest.param(("gradient.minibatch_size=1", "evaluation.eval_test=false"), marks=pytest.mark.slow),
     ],
+    by_default=2,
 )
 @pytest.mark.parametrize("moment", [("step", 1), pytest.param(("epoch", 1), marks=pytest.mark.slow)])
 def test_what_decides_can_change(parent: Path, moment: Moment, overrides: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from engine.test_crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of, events_of
+from support.params import parametrized
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
@@ -60,7 +61,7 @@ def ends(event: Event) -> bool:
 
 
 @pytest.mark.parametrize("how", ["outage", "useless"])
-@pytest.mark.parametrize("gate", ["true", "false"])
+@parametrized("gate", ["true", "false"], by_default=1)
 def test_it_comes_after_the_next_step(how: str, gate: str, tmp_path: Path) -> None:
     """Guidance and memory of epoch 2, after the first step of epoch 3; nothing pauses, and each is asked once more."""
     world = lost("e2/slow/advice", "e2/meta", how=how)

@@ -245,7 +245,7 @@ def test_a_step_with_notes_alone_is_gated_on_them(tmp_path: Path) -> None:
         (AFTER_VERDICT, "evaluation.use_gate=false", "optimizer.use_slow_update=false"),
     ],
     ids=",".join,
-    by_default=3,
+    by_default=1,
 )
 def test_runs_of_any_config_follow(overrides: tuple[str, ...], tmp_path: Path) -> None:
     """And have notes: without a budget for edits, without a gate, in either order."""
@@ -495,7 +495,7 @@ LIES: dict[str, tuple[str, type[Event], Callable[[Any], Event], str]] = {
 }
 
 
-@parametrized("lie", LIES, by_default=4)
+@parametrized("lie", LIES, by_default=2)
 def test_a_changed_event_is_named(lie: str, runs: dict[str, Path], tmp_path: Path) -> None:
     """By its number and the field that does not follow."""
     order, kind, change, field = LIES[lie]
@@ -529,7 +529,7 @@ FIRST, *OTHERS = (pytest.param(name, (AFTER_VERDICT,), id=f"{name}-after-verdict
         FIRST,
         *(pytest.param(*each.values, id=each.id, marks=pytest.mark.slow) for each in OTHERS),
     ],
-    by_default=3,
+    by_default=1,
 )
 def test_a_hostile_note_stays_in_its_place(name: str, order: tuple[str, ...], tmp_path: Path) -> None:
     """At most one block, no marker and no line in a note, nothing too long; the body is what the edits made of it."""

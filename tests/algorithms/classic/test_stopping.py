@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import events_of
+from support.params import parametrized
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
@@ -95,7 +96,7 @@ def test_a_target_that_is_reached_ends_the_search(tmp_path: Path) -> None:
     assert [e.place for e in at_once if isinstance(e, SkillScored)] == ["baseline", "final/test/initial"]
 
 
-@pytest.mark.parametrize("rule", ["train.patience=2", "train.target_score=0.5"])
+@parametrized("rule", ["train.patience=2", "train.target_score=0.5"], by_default=1)
 def test_a_stop_anywhere_leads_to_the_same_stop(rule: str, tmp_path: Path) -> None:
     """A run that is interrupted and resumed ends by the same rule at the same step."""
     wanted = [event for event in trained(tmp_path / "whole", rule) if isinstance(event, TrainingStopped)]

@@ -15,6 +15,7 @@ import pytest
 from attrs import evolve
 from support.crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of, events_of, rows_of
+from support.params import parametrized
 from support.protected import protected_parts
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply, unreachable
 from support.scripted_modes import FRONT, MODES, SKILL, rewriting_reply, rewriting_world
@@ -407,7 +408,7 @@ USELESS = {
 }
 
 
-@pytest.mark.parametrize("said", USELESS.values(), ids=USELESS)
+@parametrized("said", USELESS.values(), ids=USELESS, by_default=2)
 def test_a_rewrite_that_cannot_be_used_is_asked_again_and_then_skipped(said: object, tmp_path: Path) -> None:
     """Two calls, an event that says why, and a step that ends without a candidate."""
     world = rewriting_world(saying("rewrite", said))  # type: ignore[arg-type]
@@ -489,7 +490,7 @@ def test_drafts_that_cannot_be_used_end_the_step(said: object, tmp_path: Path) -
     assert {event.reason for event in of(events, StepSkipped)} == {"no_usable_patch"}
 
 
-@pytest.mark.parametrize("mode", MODES)
+@parametrized("mode", MODES, by_default=1)
 @pytest.mark.parametrize(
     "said", ["no", '{"skill_candidates": [], "revise_suggestions": 3}', CUT], ids=["prose", "wrong lists", "cut"]
 )

@@ -6,10 +6,10 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from algorithms.search.test_search import KINDS, agent, of_type, searched, teacher
 from attrs import evolve as replace
 from support.command import Done, command
+from support.params import parametrized
 
 import skillopt_es as so
 from skillopt_es.algorithms.search.sample import judged_items, widening
@@ -87,7 +87,7 @@ def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path:
     assert command("verify", "search", "--dir", ".", cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("settings", "least"),
     [
         ({"search.first_gates": 0}, 12),
@@ -95,6 +95,7 @@ def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path:
         ({"search.first_gates": 4, "evaluation.sel_env_num": 7}, 4),
     ],
     ids=["all from the beginning", "as many as a win needs", "of those that are used at all"],
+    by_default=1,
 )
 def test_who_wants_more_items_gets_them(tmp_path: Path, settings: dict[str, object], least: int) -> None:
     run = searched(tmp_path, **settings)
@@ -170,7 +171,7 @@ def test_of_what_was_retracted_nothing_else_is_drawn_in_its_place(tmp_path: Path
     assert judged_items(replace(state, started=replace(state.started, splits=splits)), data) == first[2:]
 
 
-@pytest.mark.parametrize("change", ["search.first_gates=0", "search.first_gates=8", "evaluation.min_items=9"])
+@parametrized("change", ["search.first_gates=0", "search.first_gates=8", "evaluation.min_items=9"], by_default=1)
 def test_a_fork_takes_other_items_only_where_they_can_be_compared(tmp_path: Path, change: str) -> None:
     """The current text has met five: a verdict over more would cost more and say no more. Later it has met all."""
     run = searched(tmp_path, **FEW)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from algorithms.search.test_search import agent, of_type, rules_in, searched, spoiler
+from support.params import parametrized
 
 import skillopt_es as so
 from skillopt_es.events.catalog import CandidateGated, EditsRanked, PatchProposed, TriesPlanned
@@ -81,7 +81,7 @@ def lucky_once(request: so.ChatRequest) -> str:
 asked: list[str] = []
 
 
-@pytest.mark.parametrize("target", [overfull, lucky_once])
+@parametrized("target", [overfull, lucky_once], by_default=1)
 def test_nobody_is_blamed_for_a_task_that_fails_without_any_edit(
     tmp_path: Path, target: Callable[[so.ChatRequest], str]
 ) -> None:
