@@ -111,7 +111,8 @@ def started(tab: Any, address: str, config: str, name: str, **settings: str) -> 
     """Starts a run from the form."""
     tab.goto(f"{home(address)}/start")
     tab.select_option("select[name=config]", config)
-    tab.click("text=Choose")
+    with tab.expect_navigation():  # what is filled in before it is lost
+        tab.click("text=Choose")
     tab.fill("input[name=name]", name)
     for key, value in settings.items():
         tab.fill(f'input[name="{key}"]', value)
@@ -145,20 +146,26 @@ def test_a_choice_that_is_made_before_the_script_is_there_counts(tab: Any, addre
     """On a slow line somebody may be quicker than the page."""
     held: list[Any] = []
     tab.route("**/static/ui.js*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright marks it
-    tab.goto(f"{home(address)}/compare?run=demo", wait_until="commit")
+    with tab.expect_request("**/static/ui.js*"):
+        tab.goto(f"{home(address)}/compare?run=demo", wait_until="commit")
     tab.select_option("select[name=over]", "tokens")
     held.pop().continue_()
     sync.expect(tab.locator("#curves svg title").first).to_contain_text("over tokens")
 
 
+def pressed(tab: Any, selector: str) -> None:
+    """Clicks in one step: between press and release of a mouse, a page that is kept fresh may exchange the element."""
+    tab.locator(selector).dispatch_event("click")
+
+
 def ordered(tab: Any, words: str, why: str, text: str = "") -> None:
     """Gives an order by its form."""
-    tab.click(f"#steering summary:text-is('{words}')")
+    pressed(tab, f"#steering summary:text-is('{words}')")
     form = tab.locator(f"#steering details:has(> summary:text-is('{words}'))")
     if text:
         form.locator("input[name=text]").fill(text)
     form.locator("input[name=why]").fill(why)
-    form.locator("button").click()
+    form.locator("button").dispatch_event("click")
     tab.wait_for_selector("#steering .done")
 
 
@@ -172,7 +179,7 @@ def test_a_run_is_steered_forked_and_watched_by_two_browsers(
     other.goto(address)
     other.goto(f"{home(address)}/run/steered")
     sync.expect(tab.locator("[data-now=stage]")).to_be_visible()
-    other.click("#steering summary:text-is('Pin a line')")
+    pressed(other, "#steering summary:text-is('Pin a line')")
     written = other.locator("#steering details[open] input[name=text]")
     written.fill("half a thought")
     written.blur()
@@ -192,13 +199,13 @@ def test_a_run_is_steered_forked_and_watched_by_two_browsers(
     ordered(tab, "Pause", "lunch")
     for page in (tab, other):
         sync.expect(page.locator("#head")).to_contain_text("asked for it: lunch")
-    tab.click("#steering summary:text-is('Fork')")
+    pressed(tab, "#steering summary:text-is('Fork')")
     tab.fill("#steering input[name=name]", "other-way")
-    tab.click("#steering button:text-is('Fork')")
+    pressed(tab, "#steering button:text-is('Fork')")
     tab.wait_for_url("**/run/other-way")
     sync.expect(tab.locator("#head")).to_contain_text("A fork of steered")
     tab.goto(f"{home(address)}/run/steered")
-    tab.click("#steering button:text-is('Resume')")
+    pressed(tab, "#steering button:text-is('Resume')")
     sync.expect(tab.locator("#head .badge")).to_have_text("running")
     ordered(tab, "End the training", "enough")
     sync.expect(tab.locator("#head .badge")).to_have_text("completed")
