@@ -68,9 +68,9 @@ def child(config: str, base_url: str, rounds: str) -> None:
     for number in range(int(rounds)):
         folder = Path(config).with_name(f"run-{number}")
         run = trained(Path(config), folder)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         posted = bodies(folder)
         alone = asyncio.run(posting(f"{base_url}/chat/completions", posted))
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps([len(posted), run, alone, memory]))
 
 
