@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import config_here, directory_option, json_option
+from skillopt_es.cli.options import config_here, directory_option, json_option, set_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import Toned, print_hanging
 from skillopt_es.presenting.documents import plain
@@ -26,7 +26,7 @@ _INDENT = 22
 @click.command("doctor")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Check a bundled demo: demo, or a benchmark's name.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key for this check.")
+@set_option("Set a config key for this check.")
 @click.option("--no-calls", is_flag=True, help="Ask no model and try no grader; nothing is sent anywhere.")
 @click.option(
     "--grade",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import config_here, directory_option, json_option
+from skillopt_es.cli.options import config_here, directory_option, json_option, set_option
 from skillopt_es.cli.printing import print_json, print_table, tell_of
 from skillopt_es.cli.terminal import field, say
 from skillopt_es.counting import counted
@@ -35,7 +35,7 @@ _STAGES = {
 @click.command("estimate")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Estimate a bundled demo: demo, or a benchmark's name.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
+@set_option("Set a config key, such as train.seed=7.")
 @directory_option
 @json_option
 def estimate_command(

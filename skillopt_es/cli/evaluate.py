@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.algorithms.evaluation.scoring import SplitResult
-from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, config_here, json_option
+from skillopt_es.cli.options import (
+    OFFLINE_DEMO,
+    budget_options,
+    budget_settings,
+    config_here,
+    json_option,
+    place_option,
+    set_option,
+)
 from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
@@ -69,7 +77,7 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
     show_default=True,
     help="With --run.",
 )
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
+@set_option("Set a config key, such as env.workers=8.")
 @budget_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items of the split.")
 @click.option("--again", is_flag=True, help="A new repeat: ask everything again, in addition to what is recorded.")
@@ -82,14 +90,7 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
     "--accept-loss", is_flag=True, help="Continue with what is left of an evaluation whose log lacks its end."
 )
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write one JSON line an item.")
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("evals"),
-    show_default=True,
-    help="Where evaluations are recorded.",
-)
+@place_option(Path("evals"), "Where evaluations are recorded.")
 @json_option
 def eval_command(
     config: Path | None,

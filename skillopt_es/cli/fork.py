@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, moment_option
+from skillopt_es.cli.options import directory_option, json_option, moment_option, set_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_warning
 from skillopt_es.counting import counted
@@ -19,13 +19,7 @@ from skillopt_es.runs.lookup import Moment
 @click.command("fork")
 @click.argument("run")
 @moment_option("--until", "until", "Fork at the end of this step or epoch, or after this event; else now.")
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Continue with another value, even of a setting that decides.",
-)
+@set_option("Continue with another value, even of a setting that decides.")
 @click.option("--name", help="The fork's name; by default the run's and the moment.")
 @directory_option
 @json_option

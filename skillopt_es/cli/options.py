@@ -64,16 +64,20 @@ def config_here(other: str = "; `--demo demo` takes the bundled demo") -> Path |
     return Path(CONFIG)
 
 
+def place_option(usual: Path, what: str) -> Callable[[F], F]:
+    """`--dir`: where folders of a kind are."""
+    kind = click.Path(path_type=Path, file_okay=False)
+    return click.option("--dir", "directory", type=kind, default=usual, show_default=True, help=what)
+
+
 def directory_option(command: F) -> F:
     """`--dir`: where the run folders are."""
-    return click.option(
-        "--dir",
-        "directory",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=USUAL,
-        show_default=True,
-        help="Where the run folders are.",
-    )(command)
+    return place_option(USUAL, "Where the run folders are.")(command)
+
+
+def set_option(what: str) -> Callable[[F], F]:
+    """`--set`: a config key with another value."""
+    return click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=what)
 
 
 def json_option(command: F) -> F:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.options import budget_options, budget_settings, json_option
+from skillopt_es.cli.options import budget_options, budget_settings, json_option, set_option
 from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.terminal import print_warning, tell
 from skillopt_es.counting import counted
@@ -29,9 +29,7 @@ FILE = Path("harvest.jsonl")
 @click.option("--file", type=click.Path(path_type=Path), default=FILE, show_default=True, help="The harvest's file.")
 @click.option("--model", metavar="NAME", help="Ask this one in the place of the config's optimizer.")
 @click.option("--most", type=click.IntRange(min=1), help="Ask about so many candidates at most.")
-@click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as model.optimizer=NAME."
-)
+@set_option("Set a config key, such as model.optimizer=NAME.")
 @budget_options
 @json_option
 def propose_command(

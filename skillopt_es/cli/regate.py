@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument, set_option
 from skillopt_es.cli.printing import print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_hanging, print_next, say, width
 from skillopt_es.counting import counted
@@ -30,10 +30,7 @@ _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "t
 
 @click.command("regate")
 @run_argument
-@click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
-    help="Another rule of the gate, such as evaluation.gate_metric=soft; without it, the recorded one.",
-)  # fmt: skip
+@set_option("Another rule of the gate, such as evaluation.gate_metric=soft; without it, the recorded one.")
 @directory_option
 @json_option
 def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> int:
@@ -158,10 +155,7 @@ _MOST = 20
 
 @click.command("rescore")
 @run_argument
-@click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
-    help="Another grader, such as env.grader=contains, or corrected data; without it, the recorded one.",
-)  # fmt: skip
+@set_option("Another grader, such as env.grader=contains, or corrected data; without it, the recorded one.")
 @directory_option
 @json_option
 def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> int:

@@ -22,6 +22,7 @@ from skillopt_es.cli.options import (
     directory_option,
     json_option,
     run_argument,
+    set_option,
 )
 from skillopt_es.cli.printing import tell_of
 from skillopt_es.config import RunConfig
@@ -44,7 +45,7 @@ Training = Callable[["Watch"], Awaitable["Run"]]
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
 @click.option("--again", metavar="RUN", help="Train as this run was, with the settings that it has recorded.")
 @click.option("--name", "--run", "name", help="The new run's name; by default the config's name and the time.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
+@set_option("Set a config key, such as train.seed=7.")
 @budget_options
 @click.option("--dry-run", is_flag=True, help="Print an estimate, as `estimate` does, and start nothing.")
 @notify_option
@@ -133,13 +134,7 @@ def _as_before(again: str, directory: Path, texts: tuple[str, ...]) -> RunConfig
     is_flag=True,
     help="Continue with what is left of a log whose end is missing; the rest is asked again.",
 )
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change a setting that decides nothing, such as a limit.",
-)
+@set_option("Change a setting that decides nothing, such as a limit.")
 @budget_options
 @notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -172,7 +167,7 @@ def resume_command(
 @click.command("continue")
 @run_argument
 @click.option("--name", "name", help="The new run's name; by default RUN's, with -on behind it.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="What is to differ: train.num_epochs=2.")
+@set_option("What is to differ: train.num_epochs=2.")
 @budget_options
 @notify_option
 @click.option("--quiet", is_flag=True, help="No progress.")

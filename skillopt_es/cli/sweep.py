@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.notify import notify_option, notifying
-from skillopt_es.cli.options import json_option
+from skillopt_es.cli.options import json_option, place_option
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.terminal import field, print_error, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
@@ -49,15 +49,7 @@ def sweep_command() -> None:
     """
 
 
-def _directory_option(command: Callable[..., object]) -> Callable[..., object]:
-    return click.option(
-        "--dir",
-        "directory",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=_USUAL,
-        show_default=True,
-        help="Where the folders of sweeps are.",
-    )(command)
+_directory_option = place_option(_USUAL, "Where the folders of sweeps are.")
 
 
 @sweep_command.command("run")
