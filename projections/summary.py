@@ -266,10 +266,6 @@ def _steered(summary: Summary, event: RunSteered) -> Summary:
     return summary if event.skill is None else _placed(summary, event, Holder(skill=event.skill.hash))
 
 
-def _planned(summary: Summary, event: EpochPlanned) -> Summary:
-    return evolve(summary, epoch=event.epoch, slow=None, meta_skill="")
-
-
 def _scored(summary: Summary, event: SkillScored) -> Summary:
     if event.purpose == "train" and Place(event.place).batch is None:  # edits that were tried, not the current skill
         return summary
@@ -299,10 +295,6 @@ def _proposed(summary: Summary, event: PatchProposed) -> Summary:
     if before is None or summary.open.imported is not None:
         return summary
     return evolve(summary, open=evolve(summary.open, proposed=before + len(proposals_in(event))))
-
-
-def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
-    return evolve(summary, open=evolve(summary.open, notes=len(event.added)))
 
 
 def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
@@ -337,10 +329,6 @@ def _gated(summary: Summary, event: CandidateGated) -> Summary:
     candidate = Holder(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
     summary = _placed(summary, event, candidate)
     return _end_step(summary, event.step, verdict.action, value, verdict.current_value, bound=not verdict.exact)
-
-
-def _skipped(summary: Summary, event: StepSkipped) -> Summary:
-    return _end_step(summary, event.step, event.reason, None, summary.current.value)
 
 
 def _end_step(
@@ -381,14 +369,6 @@ def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     return _placed(summary, event, holder)
 
 
-def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
-    return evolve(summary, meta_skill=event.result)
-
-
-def _stopped(summary: Summary, event: TrainingStopped) -> Summary:
-    return evolve(summary, stopped=event)
-
-
 def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
     slow = summary.slow
     line = EpochLine(
@@ -401,26 +381,6 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
         bound=slow is not None and not slow.exact,
     )
     return evolve(summary, lines=(*summary.lines, line))
-
-
-def _promoted(summary: Summary, event: BestPromoted) -> Summary:
-    return _placed(summary, event, Holder(skill=event.skill, value=event.value))
-
-
-def _wagered(summary: Summary, event: CertificateWagered) -> Summary:
-    return evolve(summary, wagers=(*summary.wagers, event))
-
-
-def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
-    return evolve(summary, looks=summary.looks.after(event))
-
-
-def _completed(summary: Summary, event: RunCompleted) -> Summary:
-    return evolve(summary, status="completed", completed=event)
-
-
-def _imported(summary: Summary, event: RunImported) -> Summary:
-    return evolve(summary, imported=event)
 
 
 def _step_imported(summary: Summary, event: StepImported) -> Summary:
@@ -457,24 +417,24 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     TextsErased: lambda summary, event: evolve(summary, erased=(*summary.erased, event)),
     RunPaused: _paused,
     RunSteered: _steered,
-    EpochPlanned: _planned,
+    EpochPlanned: lambda summary, event: evolve(summary, epoch=event.epoch, slow=None, meta_skill=""),
     SkillScored: _scored,
     PatchProposed: _proposed,
-    AppendixExtended: _appendix_extended,
+    AppendixExtended: lambda summary, event: evolve(summary, open=evolve(summary.open, notes=len(event.added))),
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
-    StepSkipped: _skipped,
+    StepSkipped: lambda summary, event: _end_step(summary, event.step, event.reason, None, summary.current.value),
     AppendixWritten: _appendix_written,
     SlowUpdateApplied: _slow_applied,
-    MetaSkillWritten: _meta_written,
-    TrainingStopped: _stopped,
+    MetaSkillWritten: lambda summary, event: evolve(summary, meta_skill=event.result),
+    TrainingStopped: lambda summary, event: evolve(summary, stopped=event),
     EpochCompleted: _epoch_completed,
-    BestPromoted: _promoted,
-    CertificateWagered: _wagered,
-    SealedTestOpened: _opened,
-    RunCompleted: _completed,
-    RunImported: _imported,
+    BestPromoted: lambda summary, event: _placed(summary, event, Holder(skill=event.skill, value=event.value)),
+    CertificateWagered: lambda summary, event: evolve(summary, wagers=(*summary.wagers, event)),
+    SealedTestOpened: lambda summary, event: evolve(summary, looks=summary.looks.after(event)),
+    RunCompleted: lambda summary, event: evolve(summary, status="completed", completed=event),
+    RunImported: lambda summary, event: evolve(summary, imported=event),
     StepImported: _step_imported,
     GapFound: _gap,
 }

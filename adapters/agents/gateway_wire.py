@@ -41,30 +41,15 @@ _ROLES: Mapping[str, MessageRole] = {
     "tool": "tool",
 }
 _READ = frozenset(
-    {
-        "model",
-        "messages",
-        "max_tokens",
-        "max_completion_tokens",
-        "temperature",
-        "reasoning_effort",
-        "tools",
-        "tool_choice",
-        "stream",
-        "stream_options",
-        "n",
-    }
+    (
+        *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "reasoning_effort"),
+        *("tools", "tool_choice", "stream", "stream_options", "n"),
+    )
 )
 # What a reply of ours has no place for, and other models.
 _REFUSED = (
-    "models",
-    "logprobs",
-    "top_logprobs",
-    "audio",
-    "modalities",
-    "functions",
-    "function_call",
-    "web_search_options",
+    *("models", "logprobs", "top_logprobs", "audio", "modalities", "web_search_options"),
+    *("functions", "function_call"),
 )
 _IMAGE = re.compile(r"data:(image/(?:png|jpeg));base64,(.*)", re.DOTALL)
 _FINISHES = {"stop": "stop", "length": "length", "tools": "tool_calls", "refused": "stop", "filtered": "content_filter"}

@@ -38,15 +38,10 @@ def table_files(folder: Path, *, suffixes: Iterable[str] = SUFFIXES) -> list[Pat
 
 def table_rows(file: Path) -> Iterator[tuple[str, Row]]:
     """The rows of a table in order, each with its `file:number`; rows that are no objects are an error."""
-    read = {".parquet": _parquet, ".jsonl": _lines, ".csv": _csv}.get(file.suffix, _json)
-    for where, row in read(file):
+    for where, row in _READERS.get(file.suffix, read_rows)(file):
         if not isinstance(row, dict):
             raise DataError(f"{where}: a row must be an object", hint="write it as {…}")
         yield where, cast(Row, row)
-
-
-def _json(file: Path) -> Iterator[tuple[str, object]]:
-    yield from read_rows(file)
 
 
 def _lines(file: Path) -> Iterator[tuple[str, object]]:
@@ -59,10 +54,6 @@ def _lines(file: Path) -> Iterator[tuple[str, object]]:
                     raise DataError(f"{file}:{number}: not JSON: {error.msg}", hint="download the file again") from None
                 except RecursionError:
                     raise DataError(f"{file}:{number}: nested too deep", hint="download the file again") from None
-
-
-def _csv(file: Path) -> Iterator[tuple[str, object]]:
-    yield from read_csv_rows(file)
 
 
 def _parquet(file: Path) -> Iterator[tuple[str, object]]:
@@ -82,6 +73,13 @@ def _parquet(file: Path) -> Iterator[tuple[str, object]]:
                     yield f"{file}: row {number}", row
     except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
         raise DataError(f"{file}: cannot be read as Parquet: {error}", hint="download the file again") from None
+
+
+_READERS: Mapping[str, Callable[[Path], Iterable[tuple[str, object]]]] = {
+    ".parquet": _parquet,
+    ".jsonl": _lines,
+    ".csv": read_csv_rows,
+}
 
 
 def text_of(row: Row, key: str, where: str) -> str:

@@ -14,21 +14,8 @@ from skillopt_es.adapters.sandboxes.start import command_for
 from skillopt_es.ports import Answers
 
 _SYSTEM = (
-    "bin",
-    "dev",
-    "etc",
-    "lib",
-    "lib32",
-    "lib64",
-    "libx32",
-    "nix",
-    "opt",
-    "proc",
-    "run",
-    "sbin",
-    "sys",
-    "usr",
-    "var",
+    *("bin", "sbin", "usr", "opt", "nix", "lib", "lib32", "lib64", "libx32"),
+    *("dev", "etc", "proc", "run", "sys", "var"),
 )
 _SECONDS = 30.0
 _LONGEST = 1_000_000  # of all arguments the kernel takes 2 MiB

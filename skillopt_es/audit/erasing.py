@@ -29,32 +29,13 @@ from skillopt_es.events.values import Json, Learned
 from skillopt_es.runs.folders import run_folders
 
 _PROSE = frozenset(
-    [
-        "prediction",
-        "detail",
-        "message",
-        "content",
-        "target",
-        "instruction",
-        "title",
-        "motivation",
-        "text",
-        "changes",
-        "reasoning",
-        "description",
-        "note",
-        "notes",
-        "guidance",
-        "failed",
-        "fallback",
-        "risks",
-        "meta_skill",
-        "why",
-        "hypothesis",
-        "rejected_notes",
-        "before",
-        "type",
-    ]
+    (
+        # of results and calls, of proposals, of notes and guidance, of attempts that later steps are shown
+        *("prediction", "detail", "message", "failed", "fallback", "why"),
+        *("content", "target", "instruction", "title", "motivation", "text", "changes", "reasoning", "description"),
+        *("note", "notes", "guidance", "risks", "meta_skill"),
+        *("hypothesis", "rejected_notes", "before", "type"),
+    )
 )
 """The fields of events in which models and graders say things; all others are names, numbers or the skill itself."""
 

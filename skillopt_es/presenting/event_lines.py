@@ -387,10 +387,6 @@ def _erased(event: TextsErased) -> str:
     return f"{what} about {', '.join(event.items)}, by {event.by}: {event.reason}"
 
 
-def _gap(event: GapFound) -> str:
-    return f"{event.place}: {event.what} is unknown: {event.why}"
-
-
 _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunStarted: _started,
     RunResumed: lambda event: event.software,
@@ -428,5 +424,5 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunCompleted: _completed,
     RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",
     StepImported: lambda event: f"step {event.step}: as it was recorded there",
-    GapFound: _gap,
+    GapFound: lambda event: f"{event.place}: {event.what} is unknown: {event.why}",
 }

@@ -30,7 +30,7 @@ def spending_section(facts: Facts) -> Html | None:
         return None
     spent = facts.spent
     said = [note(f"+ at least: {line}.") for line in lower_bounds(spent)]
-    said += map(_sentence, (*not_as_wanted(spent), *not_counted(spent)))
+    said += (note(f"{each}.") for each in (*not_as_wanted(spent), *not_counted(spent)))
     if spent.inherited:
         said.append(
             note(f"A fork: what it copied from its parent ({counted(spent.inherited, 'call')}) is not counted.")
@@ -44,10 +44,6 @@ def spending_section(facts: Facts) -> Html | None:
             )
         )
     return section("Calls, tokens, money and time", _table(spent, times, facts), *said, name="spending")
-
-
-def _sentence(words: str) -> Html:
-    return note(f"{words}.")
 
 
 def _table(spent: Spent, times: Mapping[str, float], facts: Facts) -> Html:
