@@ -72,6 +72,7 @@ def test_an_agent_finds_no_answers(agent: InstalledAgent) -> None:
     assert not any(agent.runs[-1]["peeked"].values())
 
 
+@pytest.mark.slow
 def test_an_agent_may_see_them_if_the_config_says_so(agent: InstalledAgent) -> None:
     """Then it does, and the run and `doctor` say what that means."""
     look_around(agent)

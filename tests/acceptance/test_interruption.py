@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from support.desk import Desk, Done, Running
 from support.logs import call_slots, events_of
+from support.params import parametrized
 from support.project import Endpoint, Project, request_ids, told
 from support.ready import PATIENCE
 
@@ -68,7 +69,7 @@ def assert_paused_well(done: Done, endpoint: Endpoint, project: Project) -> None
     assert verify(run).ok
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("number", "calls"),
     [
         (signal.SIGINT, 40),
@@ -76,6 +77,7 @@ def assert_paused_well(done: Done, endpoint: Endpoint, project: Project) -> None
         pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, 30, marks=pytest.mark.slow),
     ],
+    by_default=1,
 )
 def test_a_first_signal_finishes_what_is_in_flight(
     desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path, number: signal.Signals, calls: int

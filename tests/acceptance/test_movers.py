@@ -92,6 +92,7 @@ def test_no_attempt_starts_once_it_was_moved(folder: Path, how: str, moved: str,
     assert "look at what the agent did, then move it back" in came.stderr
 
 
+@pytest.mark.slow
 def test_without_isolation_the_same_agent_finds_the_key(folder: Path) -> None:
     """So it does look where the key is."""
     came, report = evaluated(folder, "plain", "as it is", isolated=False)

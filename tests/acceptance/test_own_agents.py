@@ -352,6 +352,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.slow
 def test_each_try_of_an_agent_that_crashes_is_a_call(behind: Desk) -> None:
     """Live, and in the sessions after it: a budget of eight calls is eight starts of the algorithm."""
     (behind.folder / "crashes.py").write_text(CRASHES)
@@ -406,6 +407,7 @@ print(json.dumps({"answer": "none"}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CONFINED, reason="this machine has no user namespaces")
 def test_a_file_of_keys_that_is_replaced_under_an_agent_is_told_once(behind: Desk, models: Models) -> None:
     """What covers it goes with the file that it covers; one that is changed in its place stays covered."""

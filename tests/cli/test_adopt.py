@@ -46,6 +46,7 @@ def test_a_file_that_was_changed_is_replaced_by_force_alone(cli: Cli, project: P
     assert (project / "MINE.md").read_text(encoding="utf-8") == "mine\n"
 
 
+@pytest.mark.slow
 def test_a_file_that_begins_with_a_mark_of_its_byte_order_is_as_it_was(cli: Cli, project: Path) -> None:
     """A single document keeps the mark in the run as well."""
     marked = f"\ufeff{START}"
@@ -162,6 +163,7 @@ def test_of_a_link_the_file_that_it_leads_to_is_changed(cli: Cli, linked: Path) 
     assert (linked / "real/orig.md").read_text(encoding="utf-8") == START
 
 
+@pytest.mark.slow
 def test_a_link_that_became_a_file_or_leads_elsewhere_is_what_has_to_be_as_it_was(cli: Cli, linked: Path) -> None:
     """It is the named file that counts, not the one that the link led to."""
     (linked / "SKILL.md").unlink()
@@ -215,6 +217,7 @@ def test_backups_are_not_written_through_links(
     assert contents(outside) == {outside / "theirs": b"theirs"}
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_skill_that_is_none_any_more_is_refused(
     cli: Cli, project: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -33,6 +33,7 @@ def completed(folder: Path, *words: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed here")
 def test_bash_completes_commands_options_and_runs(tmp_path: Path) -> None:
     """As README says to set it up."""

@@ -15,7 +15,7 @@ env: {{name: tasks, data_path: tasks.jsonl, split_ratio: "1:1:1"}}
 
 
 @pytest.fixture(
-    params=["codex", "claude_code", *(pytest.param(each, marks=pytest.mark.slow) for each in ("cursor", "copilot"))]
+    params=["codex", *(pytest.param(each, marks=pytest.mark.slow) for each in ("claude_code", "cursor", "copilot"))]
 )
 def agent(request: pytest.FixtureRequest, tmp_path: Path) -> InstalledAgent:
     """Each agent, beside a project that uses it as its target."""

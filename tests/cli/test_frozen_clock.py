@@ -73,6 +73,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
         yield served
 
 
+@pytest.mark.slow
 def test_over_http_how_long_answers_take_leaves_no_trace(
     cli: Cli, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

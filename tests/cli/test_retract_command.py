@@ -54,6 +54,7 @@ def test_one_trajectory_is_named_by_its_event_or_its_slot(cli: Cli) -> None:
     assert f"{digest[:16]} belongs to 3 results of demo: events 52, " in several.err
 
 
+@pytest.mark.slow
 def test_a_fork_without_the_item_goes_on(cli: Cli) -> None:
     """And every command says what it is."""
     made = cli(

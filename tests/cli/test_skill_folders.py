@@ -151,6 +151,7 @@ def test_skills_of_another_runs_folder_are_told(desk: Path) -> None:
     assert names(desk / "both") > names(desk / "runs/demo/best")
 
 
+@pytest.mark.slow
 def test_a_folder_is_adopted_and_trained_again(desk: Path) -> None:
     """What is kept beside the skills is none of them."""
     command("export", "demo", "mine/", "--at", "step", "2", cwd=desk)

@@ -69,6 +69,7 @@ def test_the_decisions_are_those_of_a_run_over_http(
     assert any(each.get("verdict", {}).get("action", "").startswith("accept") for each in http_decisions)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_repeats_no_execution(tmp_path: Path) -> None:
     """Stopped in the middle, then gone on with: as many runs of the agent as without the stop, and the same log."""
     whole = installed("codex", tmp_path / "whole")

@@ -271,6 +271,7 @@ def test_every_harmful_flip_of_a_bit_in_the_database_is_reported(tmp_path: Path,
     assert harmful > flips / 10, "most flips met nothing that can be read"
 
 
+@pytest.mark.slow
 def test_every_harmful_flip_of_a_bit_in_the_header_is_reported(folder: Path) -> None:
     """All 800 of them: its few bytes say where everything else is."""
     whole, before = (folder / "log.db").read_bytes(), readable(folder)

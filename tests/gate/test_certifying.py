@@ -245,6 +245,7 @@ def test_what_is_not_fresh_is_named() -> None:
     assert held.problem(other) == "bets on y, which was not tried under both texts at e2/s2"
 
 
+@pytest.mark.slow
 def test_everything_that_shows_a_run_says_what_is_certified(run: so.Run, tmp_path: Path) -> None:
     """`status`, the report and an export's provenance; and which score chose the best skill."""
     arguments = [run.folder.name, "--dir", str(run.folder.parent)]

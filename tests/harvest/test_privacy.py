@@ -12,7 +12,6 @@ from pydoc_data import topics
 from random import Random
 from string import ascii_letters, digits
 
-import pytest
 from support.params import each_of, parametrized
 
 from skillopt_es.harvest.privacy import without_private
@@ -237,8 +236,8 @@ def test_what_was_taken_out_is_counted() -> None:
 MORE = ("://a:", "/Users/a ", "password:a,1", 'cookie: a="', " -u 'a:", "A2", "token**", "(0", "1 ", "\u00a0")
 
 
-@pytest.mark.parametrize(
-    "piece", ["a", "a-", "a.", "1", "12 ", "ab:", "\\", '"', " ", "key ", "mysql ", "a[", "eyJ", *MORE]
+@parametrized(
+    "piece", ["a", "a-", "a.", "1", "12 ", "ab:", "\\", '"', " ", "key ", "mysql ", "a[", "eyJ", *MORE], by_default=8
 )
 def test_a_long_text_takes_no_longer_than_many_short_ones(piece: str) -> None:
     """A picture or a log in one line: looked at from each of its characters anew, it would take hours."""

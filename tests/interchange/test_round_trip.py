@@ -170,6 +170,7 @@ def test_reminder_notes_come_back(tmp_path: Path, options: Sequence[str]) -> Non
     assert checked(tmp_path / "again").ok
 
 
+@pytest.mark.slow
 @parametrized("mode", MODES, by_default=1)
 def test_rewritten_skills_come_back(tmp_path: Path, mode: str) -> None:
     """Suggestions, drafts and what was written of them; we repair its protected parts, the original does not."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 from support.environments import CONFINED, SKILL, data_settings, open_on
+from support.params import parametrized
 from support.spreadsheets import SALES, record, sales, sales_with, workbook, write_records, write_task
 
 from skillopt_es.adapters.environments.spreadsheetbench.react import MOST_OUTPUT
@@ -148,11 +149,10 @@ def test_commands_show_no_place_of_this_machine_and_end(tmp_path: Path) -> None:
     assert (episode.failure, episode.detail) == ("no_answer", "there is no script")
 
 
-@pytest.mark.parametrize(
+@parametrized(
     ("script", "turns", "outcome"),
     [([[write("solution.py", SOLUTION)], [bash("python -V")], [bash("python -V")]], 2, Measured(1, 1)),
-     ([[bash("python -V")]] * 3, 2, Measured(0, 0))],
-)  # fmt: skip
+     ([[bash("python -V")]] * 3, 2, Measured(0, 0))], by_default=1)  # fmt: skip
 def test_turns_have_an_end(tmp_path: Path, script: Any, turns: int, outcome: Measured) -> None:
     """What is there then is graded."""
     agent = Agent(script)

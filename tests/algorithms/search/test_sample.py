@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from algorithms.search.test_search import KINDS, agent, of_type, searched, teacher
 from attrs import evolve as replace
 from support.command import Done, command
@@ -60,6 +61,7 @@ def test_verdicts_take_few_items_until_a_step_has_earned_nothing(tmp_path: Path)
     assert line.endswith(met)
 
 
+@pytest.mark.slow
 def test_summary_and_state_tell_the_same_of_a_text_that_met_more_items(tmp_path: Path) -> None:
     """The score over all items takes the place of the one over few; it is not averaged with it."""
 

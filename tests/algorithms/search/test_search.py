@@ -170,6 +170,7 @@ def test_it_ends_within_its_calls_and_is_complete(tmp_path: Path) -> None:
         assert run.usage().usage.total.calls <= most
 
 
+@pytest.mark.slow
 def test_without_a_gate_it_does_not_pause_in_its_final_test(tmp_path: Path) -> None:
     """The final text may not be the best one, and is tested, too."""
     free = ("--set", "train.algorithm=search", "--set", "evaluation.use_gate=false", "--set", "train.seed=3")
