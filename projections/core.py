@@ -55,6 +55,7 @@ from skillopt_es.projections.state import (
     Standing,
     is_silent,
     stated_score,
+    there,
 )
 
 S = TypeVar("S")
@@ -116,9 +117,7 @@ def _each_standing(state: RunState[S], now: Callable[[Standing], Standing]) -> R
 
 def waiting(state: RunState[S]) -> CandidateBuilt:
     """The candidate that waits for its verdict; raises OutOfPlace where none does."""
-    if state.built is None:
-        raise OutOfPlace("no candidate waits for a verdict")
-    return state.built
+    return there(state.built, "candidate that waits for a verdict")
 
 
 def _built(state: RunState[S], event: CandidateBuilt) -> RunState[S]:

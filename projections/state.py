@@ -255,6 +255,16 @@ class OutOfPlace(LookupError):
     """An event, or a decision, for which nothing that is recorded before it has made the way."""
 
 
+V = TypeVar("V")
+
+
+def there(found: V | None, what: str) -> V:
+    """What there is in one phase of a run alone, at the border of that phase; raises OutOfPlace in any other."""
+    if found is None:
+        raise OutOfPlace(f"there is no {what}")
+    return found
+
+
 AnyState = RunState[object]
 """A run of whatever algorithm, as those see it who read its core alone."""
 

@@ -125,8 +125,8 @@ def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
     if state is None or state.built is None or not isinstance(state.algorithm, Skills):
         return {}  # the log can be read in part only
     config, known = config_of_run(state.started, reading.log.path.parent, state.overrides), cast("SkillsState", state)
-    changes = changes_of(known)
-    draws = draws_so_far(known, config, changes)
+    changes = changes_of(known, state.built)
+    draws = draws_so_far(known, state.built, config, changes)
     return standard_errors(draws, [change.name for change in changes])
 
 

@@ -24,7 +24,7 @@ from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Contest, Told, Unit, Work
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
+from skillopt_es.events.catalog import STEP_ENDS, CandidateBuilt, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Json, Learned, Order, Purpose
@@ -200,7 +200,9 @@ class GatePolicy(Generic[S]):
     )
     config: Callable[[RunState[S], RunConfig], RunConfig] = field(default=lambda state, config: config)
     told: Callable[[RunState[S], RunConfig], Told] = field(default=lambda state, config: Told())
-    objection: Callable[[RunState[S], RunConfig], Objection | None] = field(default=lambda state, config: None)
+    objection: Callable[[RunState[S], CandidateBuilt, RunConfig], Objection | None] = field(
+        default=lambda state, built, config: None
+    )
 
 
 OwnCheck = Callable[[Iterator[Recorded], Path], CheckReport]

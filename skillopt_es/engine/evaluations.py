@@ -99,7 +99,6 @@ def fresh_evaluation(state: AnyState, config: RunConfig, items: tuple[str, ...])
     By a rule that draws again only what varies none is made while nothing ever has: it would say the same once more.
     """
     current = state.current
-    assert current is not None
     known = state.measured.get(current.skill.hash)
     if not config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
         return []

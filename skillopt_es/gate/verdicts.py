@@ -390,7 +390,7 @@ def candidate_gated(
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
     contest, config = candidate_contest(state, config, built, policy), policy.config(state, config)
     found = weighed(state, config, contest, contest.against(state.best), use_gate=config.evaluation.use_gate)
-    objection = policy.objection(state, config) if found.taken and found.by_gate else None
+    objection = policy.objection(state, built, config) if found.taken and found.by_gate else None
     if objection is not None:
         found = evolve(found, action="reject", new_best=False, reason=objection.reason)
     candidate = contest.candidate.hash

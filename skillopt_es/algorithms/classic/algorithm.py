@@ -28,14 +28,26 @@ from skillopt_es.algorithms.classic.epoch_end import (
 from skillopt_es.algorithms.classic.epoch_questions import propose_slow_update, write_meta_skill
 from skillopt_es.algorithms.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.algorithms.classic.evaluations import units_ahead
+from skillopt_es.algorithms.classic.phases import (
+    anywhere,
+    asked_at_end,
+    asked_in_step,
+    at_end,
+    in_epoch,
+    in_step,
+    of_epoch,
+    of_step,
+    open_step,
+)
 from skillopt_es.algorithms.classic.planner import GATE, budget_of, next_work, pool_of, stop_training
 from skillopt_es.algorithms.classic.state import (
     Classic,
     ClassicState,
+    EpochState,
+    OpenStep,
     StepState,
     hands_on,
     initial,
-    open_step,
     proposals_of,
     unanswered,
     under_way,
@@ -60,6 +72,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, Order, PatchSource
 from skillopt_es.gate.verdicts import gate_decisions, too_large
+from skillopt_es.projections.core import waiting
 from skillopt_es.skill.leaks import LeakGuard
 
 SkipReason = Literal[
@@ -94,20 +107,20 @@ def _meta_skill_in_force(state: ClassicState, config: RunConfig) -> str:
     return "" if lost else state.algorithm.meta_skill
 
 
-def _plan_minibatches(state: ClassicState, config: RunConfig) -> Event:
-    step, place = open_step(state)
+def _plan_minibatches(state: ClassicState, at: OpenStep, config: RunConfig) -> Event:
+    step = at.step
     groups: list[Minibatch] = []
     for index, batch in enumerate(step.batches):
-        at = place.in_batch(index)
+        place = at.place.in_batch(index)
         if not batch.items:  # all of it was retracted
             continue
-        rows = state.rollouts[at]
+        rows = state.rollouts[place]
         measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
         failures = [item for item, outcome in measured if not config.passes(outcome)]
         successes = [item for item, outcome in measured if config.passes(outcome)]
-        groups += _groups(at, "failure", shuffled(failures, batch.seed), config)
+        groups += _groups(place, "failure", shuffled(failures, batch.seed), config)
         if not config.gradient.failure_only:
-            groups += _groups(at, "success", shuffled(successes, batch.seed + 1), config)
+            groups += _groups(place, "success", shuffled(successes, batch.seed + 1), config)
     return MinibatchesPlanned(step=step.number, groups=tuple(groups))
 
 
@@ -118,18 +131,17 @@ def _groups(place: Place, kind: PatchSource, items: list[str], config: RunConfig
     ]
 
 
-def _choose_first(state: ClassicState, config: RunConfig) -> Event:
+def _choose_first(state: ClassicState, at: OpenStep, config: RunConfig) -> Event:
     """The pool up to the budget: all of it where it fits, nothing where the budget is 0."""
-    step, place = open_step(state)
-    pool = pool_of(config, step, place)
+    step = at.step
+    pool = pool_of(config, step, at.place)
     budget = budget_of(state, config, step, len(pool))
     return EditsRanked(step=step.number, budget=budget, pool=pool, chosen=pool[:budget])
 
 
-def _skip_step(reason: SkipReason, state: ClassicState, config: RunConfig) -> Event:
+def _skip_step(reason: SkipReason, state: ClassicState, at: OpenStep, config: RunConfig) -> Event:
     """The step's end without a candidate, with what led to it."""
-    step, _ = open_step(state)
-    built = state.built
+    step, built = at.step, state.built
     reports = () if built is None else built.reports
     what = "no edit" if step.extended else "nothing"
     details: Mapping[SkipReason, str] = {
@@ -140,7 +152,7 @@ def _skip_step(reason: SkipReason, state: ClassicState, config: RunConfig) -> Ev
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
         "too_large": "" if built is None else too_large(config, built.candidate),
-        "untrusted_only": "" if built is None else untrusted_parts(state, config),
+        "untrusted_only": "" if built is None else untrusted_parts(state, step, built, config),
     }
     detail = "; ".join(each for each in (details[reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=reason, detail=detail)
@@ -151,81 +163,77 @@ def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
     return f"budget {ranked.budget} of {len(ranked.pool)} {'edits' if first is None else called(first)}"
 
 
-def _pause_for_optimizer(state: ClassicState, config: RunConfig) -> Event:
+def _pause_for_optimizer(state: ClassicState, at: OpenStep, config: RunConfig) -> Event:
     """The optimizer could not be reached: that is an outage, not a step with nothing to fix."""
-    step, place = open_step(state)
-    open_questions = unanswered(step)
+    open_questions = unanswered(at.step)
     if open_questions:
         return RunPaused(
             reason="optimizer", message=f"the optimizer could not be reached; first, for {open_questions[0]}"
         )
-    notes = [patch.note for patch in step.patches.values()]
+    notes = [patch.note for patch in at.step.patches.values()]
     return RunPaused(
-        reason="optimizer", message=f"none of the {len(notes)} analysts of {place} gave an answer; first, {notes[0]}"
+        reason="optimizer", message=f"none of the {len(notes)} analysts of {at.place} gave an answer; first, {notes[0]}"
     )
 
 
-def _extend_appendix(state: ClassicState, config: RunConfig, guard: LeakGuard) -> Event:
-    step, _ = open_step(state)
+def _extend_appendix(state: ClassicState, step: StepState, config: RunConfig, guard: LeakGuard) -> Event:
     return extension(step, state.current.skill, config, guard)
 
 
-def _build_candidate(state: ClassicState, config: RunConfig, guard: LeakGuard) -> Event:
+def _build_candidate(state: ClassicState, step: StepState, config: RunConfig, guard: LeakGuard) -> Event:
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
-    step, _ = open_step(state)
     close, pins = not config.follows("leave_gaps"), state.steering.pins
     return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
 
-def _write_appendix(state: ClassicState, config: RunConfig) -> Event:
-    return written(state, config)
-
-
-_WITH_A_GUARD: Mapping[str, Callable[[ClassicState, RunConfig, LeakGuard], Event]] = {
+_WITH_A_GUARD: Mapping[str, Callable[[ClassicState, StepState, RunConfig, LeakGuard], Event]] = {
     "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
 }
 """What takes in texts that analysts wrote, who saw tried items: the guard is over these."""
 
-_BY_FACTS: Mapping[str, Callable[[ClassicState, RunConfig], Event]] = {
+_ANYWHERE: Mapping[str, Callable[[ClassicState, RunConfig], Event]] = {
     "plan_epoch": _plan_epoch,
+    "write_appendix": written,
+    "place_slow_block": place_slow_block,
+    "skip_first_meta_skill": skip_first_meta_skill,
+    "apply_late_slow_update": apply_late_slow_update,
+    "stop_training": stop_training,
+}
+
+_IN_A_STEP: Mapping[str, Callable[[ClassicState, OpenStep, RunConfig], Event]] = {
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
     "choose_first": _choose_first,
-    "write_appendix": _write_appendix,
-    "place_slow_block": place_slow_block,
-    "skip_first_meta_skill": skip_first_meta_skill,
-    "draw_comparison": draw_comparison,
-    "extend_comparison": extend_comparison,
-    "apply_slow_update": apply_slow_update,
-    "apply_late_slow_update": apply_late_slow_update,
-    "stop_training": stop_training,
-    "complete_epoch": complete_epoch,
     **{f"skip:{reason}": partial(_skip_step, reason) for reason in get_args(SkipReason)},
 }
 
-
-def _by_facts(name: str, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Event:
-    return _BY_FACTS[name](state, config)
+_IN_AN_EPOCH: Mapping[str, Callable[[ClassicState, EpochState, RunConfig], Event]] = {
+    "draw_comparison": draw_comparison,
+    "apply_slow_update": apply_slow_update,
+    "complete_epoch": complete_epoch,
+}
 
 
 def _guarded(name: str, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Event:
-    return _WITH_A_GUARD[name](state, config, _guard_of_step(state, config, evidence))
-
-
-def _guard_of_step(state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> LeakGuard:
-    """Over all items that the open step has tried."""
-    assert state.algorithm.step is not None
-    assert state.algorithm.step.groups is not None
-    rows = [state.rollouts[group.place][item] for group in state.algorithm.step.groups for item in group.items]
-    return guard(rows, state.current.skill, config, evidence)
+    """With the guard over all items that the open step has tried."""
+    step = open_step(state).step
+    rows = [state.rollouts[group.place][item] for group in step.planned for item in group.items]
+    return _WITH_A_GUARD[name](state, step, config, guard(rows, state.current.skill, config, evidence))
 
 
 DECISIONS: Mapping[str, Decision[Classic]] = {
     **gate_decisions(GATE),
-    **{name: partial(_by_facts, name) for name in _BY_FACTS},
+    **{name: anywhere(decide) for name, decide in _ANYWHERE.items()},
+    **{name: in_step(decide) for name, decide in _IN_A_STEP.items()},
+    **{name: in_epoch(decide) for name, decide in _IN_AN_EPOCH.items()},
     **{name: partial(_guarded, name) for name in _WITH_A_GUARD},
+    "extend_comparison": at_end(extend_comparison),
 }
+
+
+def _doubts(state: ClassicState, config: RunConfig) -> str:
+    return untrusted_parts(state, open_step(state).step, waiting(state), config)
 
 
 def _stage(state: ClassicState) -> Hashable:
@@ -240,37 +248,37 @@ CLASSIC: Algorithm[Classic] = Algorithm(
         events.RunResumed: step_events.resumed,
         events.EvidenceRetracted: epoch_events.retracted,
         events.EpochPlanned: epoch_events.epoch_planned,
-        events.MinibatchesPlanned: step_events.minibatches,
-        events.PatchProposed: step_events.patch,
-        events.AppendixExtended: step_events.appendix_extended,
-        events.AppendixConsolidated: step_events.appendix_consolidated,
-        events.PatchesMerged: step_events.merged,
-        events.LearningRateChosen: step_events.learning_rate,
-        events.EditsRanked: step_events.ranked,
-        events.SkillRewritten: step_events.rewritten,
-        events.CandidateGated: step_events.gated,
-        events.StepSkipped: step_events.skipped,
+        events.MinibatchesPlanned: of_step(step_events.minibatches),
+        events.PatchProposed: of_step(step_events.patch),
+        events.AppendixExtended: of_step(step_events.appendix_extended),
+        events.AppendixConsolidated: of_step(step_events.appendix_consolidated),
+        events.PatchesMerged: of_step(step_events.merged),
+        events.LearningRateChosen: of_step(step_events.learning_rate),
+        events.EditsRanked: of_step(step_events.ranked),
+        events.SkillRewritten: of_step(step_events.rewritten),
+        events.CandidateGated: of_step(step_events.gated),
+        events.StepSkipped: of_step(step_events.skipped),
         events.AppendixWritten: step_events.appendix_written,
-        events.ComparisonDrawn: epoch_events.comparison,
-        events.ComparisonExtended: epoch_events.comparison_extended,
-        events.SlowUpdateProposed: epoch_events.slow_proposed,
-        events.SlowUpdateApplied: epoch_events.slow_applied,
-        events.MetaSkillWritten: epoch_events.meta,
-        events.EpochCompleted: epoch_events.epoch_completed,
-        events.StepImported: step_events.step_imported,
+        events.ComparisonDrawn: of_epoch(epoch_events.comparison),
+        events.ComparisonExtended: of_epoch(epoch_events.comparison_extended),
+        events.SlowUpdateProposed: of_epoch(epoch_events.slow_proposed),
+        events.SlowUpdateApplied: of_epoch(epoch_events.slow_applied),
+        events.MetaSkillWritten: of_epoch(epoch_events.meta),
+        events.EpochCompleted: of_epoch(epoch_events.epoch_completed),
+        events.StepImported: of_step(step_events.step_imported),
         events.GapFound: step_events.gap,
     },
     next_work=next_work,
     decisions=DECISIONS,
     questions={
-        jobs.AnalyseJob: analyse,
-        jobs.SlowUpdateJob: propose_slow_update,
-        jobs.MetaSkillJob: write_meta_skill,
-        jobs.ConsolidateJob: consolidate,
-        jobs.MergeJob: merge,
-        jobs.LearningRateJob: choose_learning_rate,
-        jobs.RankJob: rank,
-        jobs.RewriteJob: rewrite,
+        jobs.AnalyseJob: asked_in_step(analyse),
+        jobs.SlowUpdateJob: asked_at_end(propose_slow_update),
+        jobs.MetaSkillJob: asked_at_end(write_meta_skill),
+        jobs.ConsolidateJob: asked_in_step(consolidate),
+        jobs.MergeJob: asked_in_step(merge),
+        jobs.LearningRateJob: asked_in_step(choose_learning_rate),
+        jobs.RankJob: asked_in_step(rank),
+        jobs.RewriteJob: asked_in_step(rewrite),
     },
     answers={
         events.PatchProposed: Answered(
@@ -291,7 +299,7 @@ CLASSIC: Algorithm[Classic] = Algorithm(
     under_way=under_way,
     heeds=frozenset(get_args(Order)),
     gate=GATE,
-    doubts=untrusted_parts,
+    doubts=_doubts,
     judging=judging,
     elsewhere=elsewhere,
     ahead=units_ahead,

@@ -15,7 +15,7 @@ from functools import partial
 
 from skillopt_es.algorithms.classic.jobs import ConsolidateJob
 from skillopt_es.algorithms.classic.modes import mode_of
-from skillopt_es.algorithms.classic.state import ClassicState, StepState
+from skillopt_es.algorithms.classic.state import ClassicState, OpenStep, StepState
 from skillopt_es.algorithms.optimizer import question
 from skillopt_es.config import OptimizerConfig, RunConfig
 from skillopt_es.engine.algorithms import Asking
@@ -37,14 +37,13 @@ def notes_work(config: RunConfig, step: StepState, place: Place) -> Decide | Que
     threshold = config.optimizer.skill_aware_consolidate_threshold
     many = 0 < threshold < len(step.extended.notes)
     if many and step.extended.added and step.consolidated is None:
-        return Questions((ConsolidateJob(slot=place / "appendix"),))
+        return Questions((ConsolidateJob(slot=place / "appendix", notes=step.extended.notes),))
     return None
 
 
 def extension(step: StepState, current: SkillTree, config: RunConfig, guard: LeakGuard) -> AppendixExtended:
     """The notes of all analysts, in the order of the plan, joined to those that the skill has."""
-    assert step.groups is not None
-    proposed = [Proposed(group.id, note) for group in step.groups for note in step.patches[group.id].notes]
+    proposed = [Proposed(group.id, note) for group in step.planned for note in step.patches[group.id].notes]
     most = config.optimizer.skill_aware_max_notes
     notes, reports = extended(appendix_notes(current.text), proposed, most=most, leak=guard.leak)
     order: AppendixOrder = "after_verdict" if config.follows("notes_after_verdict") else "measured"
@@ -96,13 +95,10 @@ def asks_for_notes(optimizer: OptimizerConfig, kind: PatchSource) -> bool:
 
 
 def consolidate(
-    job: ConsolidateJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
+    job: ConsolidateJob, state: ClassicState, at: OpenStep, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[ConsolidationReply]:
     """The shorter list, or the old one and why."""
-    step = state.algorithm.step
-    assert step is not None
-    assert step.extended is not None
-    before = step.extended.notes
+    step, before = at.step, job.notes
     lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
     request = question(
         config,

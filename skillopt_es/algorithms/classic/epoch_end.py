@@ -12,7 +12,8 @@ from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.algorithms.classic.evaluations import guidance_contest, judged_guidance
-from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
+from skillopt_es.algorithms.classic.phases import open_epoch, owed_epoch
+from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, EpochState
 from skillopt_es.algorithms.classic.taint import untrusted_guidance
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Judging
@@ -26,10 +27,12 @@ from skillopt_es.events.catalog import (
     MetaSkillWritten,
     RolloutCompleted,
     SlowUpdateApplied,
+    SlowUpdateProposed,
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Measured, Pair, SkillTree
 from skillopt_es.gate.verdicts import kept_score, too_large
+from skillopt_es.projections.state import there
 from skillopt_es.skill.regions import with_slow_placeholder
 
 
@@ -49,23 +52,23 @@ _KEPT = {
 }
 
 
-def selected_pairs(state: ClassicState, config: RunConfig) -> tuple[Compared, ...]:
+def selected_pairs(state: ClassicState, end: EndedEpoch, config: RunConfig) -> tuple[Compared, ...]:
     """The compared items that the pair policy keeps, at most as many as were asked for."""
     optimizer = config.optimizer
     kept = _KEPT[optimizer.longitudinal_pair_policy]
-    return tuple(row for row in compare(state, config) if row.pair.category in kept)[: optimizer.slow_update_samples]
+    return tuple(row for row in compare(state, end, config) if row.pair.category in kept)[
+        : optimizer.slow_update_samples
+    ]
 
 
-def compare(state: ClassicState, config: RunConfig) -> tuple[Compared, ...]:
+def compare(state: ClassicState, end: EndedEpoch, config: RunConfig) -> tuple[Compared, ...]:
     """The drawn items that were measured under both skills, in drawn order."""
-    assert state.algorithm.epoch is not None
-    assert state.algorithm.epoch.comparison is not None
-    place = Place.of_epoch(state.algorithm.epoch.number).slow
+    place = Place.of_epoch(end.epoch.number).slow
     current = state.rollouts[place.current]
     # Where both are one text, it was tried once.
     previous = state.rollouts.get(place.previous, current)
     found = []
-    for item in state.algorithm.epoch.comparison.items:
+    for item in end.comparison.items:
         before, now = previous[item], current[item]
         if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
             pair = _pair(item, before=config.passes(before.outcome), now=config.passes(now.outcome))
@@ -109,57 +112,55 @@ def skip_first_meta_skill(state: ClassicState, config: RunConfig) -> Event:
     return MetaSkillWritten(epoch=1, result="first_epoch")
 
 
-def draw_comparison(state: ClassicState, config: RunConfig) -> Event:
+def draw_comparison(state: ClassicState, epoch: EpochState, config: RunConfig) -> Event:
     """The tasks on which an epoch's first and last skill are compared."""
-    assert state.algorithm.epoch is not None
     items = comparison_sample(
         state.started.splits.train,
-        epoch=state.algorithm.epoch.number,
+        epoch=epoch.number,
         seed=config.train.seed,
         count=config.optimizer.slow_update_samples,
     )
     return ComparisonDrawn(
-        epoch=state.algorithm.epoch.number,
+        epoch=epoch.number,
         items=items,
-        previous=state.algorithm.epoch.first_skill.hash,
+        previous=epoch.first_skill.hash,
         current=state.current.skill.hash,
     )
 
 
-def extend_comparison(state: ClassicState, config: RunConfig) -> Event:
+def extend_comparison(state: ClassicState, end: EndedEpoch, config: RunConfig) -> Event:
     """More tasks for the comparison."""
-    assert state.algorithm.epoch is not None
-    return ComparisonExtended(epoch=state.algorithm.epoch.number, items=more_to_compare(state, config))
+    return ComparisonExtended(epoch=end.epoch.number, items=more_to_compare(state, end, config))
 
 
-def more_to_compare(state: ClassicState, config: RunConfig) -> tuple[str, ...]:
+def more_to_compare(state: ClassicState, end: EndedEpoch, config: RunConfig) -> tuple[str, ...]:
     """The next tasks to compare, when the policy wants turned ones and there are too few; none when that is all."""
-    assert state.algorithm.epoch is not None
-    assert state.algorithm.epoch.comparison is not None
     optimizer = config.optimizer
-    drawn = state.algorithm.epoch.comparison
-    one_text = drawn.previous == drawn.current and not config.follows("epoch_end")
+    drawn = end.comparison
+    one_text = drawn.one_text and not config.follows("epoch_end")
     if optimizer.longitudinal_pair_policy != "changed" or one_text:
         return ()
-    missing = optimizer.slow_update_samples - len(selected_pairs(state, config))
+    missing = optimizer.slow_update_samples - len(selected_pairs(state, end, config))
     candidates = comparison_candidates(
-        state.started.splits.train, epoch=state.algorithm.epoch.number, seed=config.train.seed, compared=drawn.items
+        state.started.splits.train, epoch=end.epoch.number, seed=config.train.seed, compared=drawn.items
     )
     return candidates[: max(0, missing)]
 
 
-def apply_slow_update(state: ClassicState, config: RunConfig) -> Event:
+def apply_slow_update(state: ClassicState, epoch: EpochState, config: RunConfig) -> Event:
     """What becomes of an epoch's guidance: forced, gated, unchanged or postponed."""
-    assert state.algorithm.epoch is not None
-    assert state.algorithm.epoch.proposed is not None
-    proposed, current = state.algorithm.epoch.proposed, state.current.skill
+    return _applied(state, there(epoch.proposed, "guidance"), config)
+
+
+def _applied(state: ClassicState, proposed: SlowUpdateProposed, config: RunConfig) -> SlowUpdateApplied:
+    current = state.current.skill
     candidate = proposed.candidate
     if candidate is None:
         return SlowUpdateApplied(epoch=proposed.epoch, skill=current, verdict=GateVerdict(action="postponed"))
     if candidate.hash == current.hash:
         unchanged = GateVerdict(action="unchanged")
         return SlowUpdateApplied(epoch=proposed.epoch, skill=current, verdict=unchanged, guidance=proposed.guidance)
-    verdict = _guidance_verdict(state, config, candidate)
+    verdict = _guidance_verdict(state, config, proposed, candidate)
     return SlowUpdateApplied(
         epoch=proposed.epoch,
         skill=candidate if verdict.taken else current,
@@ -169,25 +170,26 @@ def apply_slow_update(state: ClassicState, config: RunConfig) -> Event:
     )
 
 
-def _guidance_verdict(state: ClassicState, config: RunConfig, candidate: SkillTree) -> GateVerdict:
+def _guidance_verdict(
+    state: ClassicState, config: RunConfig, proposed: SlowUpdateProposed, candidate: SkillTree
+) -> GateVerdict:
     if not config.optimizer.slow_update_gate_with_selection:
         return _ungated("force_accept", state, config, candidate)
     if too_large(config, candidate):
         return GateVerdict(action="reject", reason="too_large")
-    if untrusted_guidance(state, config):
+    if untrusted_guidance(state, proposed, config):
         return GateVerdict(action="reject", reason="untrusted_only")
-    return judged_guidance(state, config, candidate)
+    return judged_guidance(state, config, proposed.epoch, candidate)
 
 
 def apply_late_slow_update(state: ClassicState, config: RunConfig) -> Event:
     """The same for an epoch that is over."""
-    return apply_slow_update(at_owed_epoch(state), config)
+    return apply_slow_update(state, owed_epoch(state), config)
 
 
-def complete_epoch(state: ClassicState, config: RunConfig) -> Event:
+def complete_epoch(state: ClassicState, epoch: EpochState, config: RunConfig) -> Event:
     """The epoch is over."""
-    assert state.algorithm.epoch is not None
-    return EpochCompleted(epoch=state.algorithm.epoch.number)
+    return EpochCompleted(epoch=epoch.number)
 
 
 def judging(state: ClassicState, config: RunConfig, event: Event) -> Judging | None:
@@ -196,16 +198,13 @@ def judging(state: ClassicState, config: RunConfig, event: Event) -> Judging | N
         return None
     owed = state.algorithm.owed
     late = owed is not None and event.epoch == owed.epoch.number
-    then = at_owed_epoch(state) if late else state
-    assert then.algorithm.epoch is not None
-    assert then.algorithm.epoch.proposed is not None
-    candidate = then.algorithm.epoch.proposed.candidate
-    assert candidate is not None
+    proposed = there((owed_epoch(state) if late else open_epoch(state)).proposed, "guidance")
+    candidate = there(proposed.candidate, "skill with guidance")
     return Judging(
         number=event.epoch,
-        contest=guidance_contest(then, config, candidate),
-        refused=lambda config: bool(too_large(config, candidate)) or untrusted_guidance(then, config),
-        decide=lambda config: apply_slow_update(then, config),
+        contest=guidance_contest(state, config, event.epoch, candidate),
+        refused=lambda config: bool(too_large(config, candidate)) or untrusted_guidance(state, proposed, config),
+        decide=lambda config: _applied(state, proposed, config),
     )
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from attrs import evolve as replace
 
-from skillopt_es.algorithms.classic.state import ClassicState, EpochState, Owed, outside, step_after, updated
+from skillopt_es.algorithms.classic.phases import ended
+from skillopt_es.algorithms.classic.state import (
+    ClassicState,
+    Comparison,
+    EpochState,
+    Owed,
+    outside,
+    step_after,
+    updated,
+)
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
     ComparisonExtended,
@@ -30,11 +39,6 @@ def epoch_planned(state: ClassicState, event: EpochPlanned) -> ClassicState:
     return updated(state, replace(state.algorithm, epoch=epoch, buffer=tried, step=step))
 
 
-def _epoch(state: ClassicState) -> EpochState:
-    assert state.algorithm.epoch is not None
-    return state.algorithm.epoch
-
-
 def _with(state: ClassicState, epoch: EpochState) -> ClassicState:
     return updated(state, replace(state.algorithm, epoch=epoch))
 
@@ -45,39 +49,39 @@ def _owed(state: ClassicState, epoch: int) -> Owed | None:
     return owed if owed is not None and epoch == owed.epoch.number else None
 
 
-def comparison(state: ClassicState, event: ComparisonDrawn) -> ClassicState:
+def comparison(state: ClassicState, epoch: EpochState, event: ComparisonDrawn) -> ClassicState:
     """The tasks to compare are drawn."""
-    return _with(state, replace(_epoch(state), comparison=event, last_skill=state.current.skill))
-
-
-def comparison_extended(state: ClassicState, event: ComparisonExtended) -> ClassicState:
-    """More tasks to compare."""
-    epoch = _epoch(state)
-    assert epoch.comparison is not None
-    drawn = replace(epoch.comparison, items=epoch.comparison.items + event.items)
+    drawn = Comparison(items=event.items, last=state.current.skill, one_text=event.previous == event.current)
     return _with(state, replace(epoch, comparison=drawn))
 
 
-def slow_proposed(state: ClassicState, event: SlowUpdateProposed) -> ClassicState:
+def comparison_extended(state: ClassicState, epoch: EpochState, event: ComparisonExtended) -> ClassicState:
+    """More tasks to compare."""
+    before = ended(epoch).comparison
+    drawn = replace(before, items=before.items + event.items)
+    return _with(state, replace(epoch, comparison=drawn))
+
+
+def slow_proposed(state: ClassicState, epoch: EpochState, event: SlowUpdateProposed) -> ClassicState:
     """Guidance, or why there is none."""
     owed = _owed(state, event.epoch)
     if owed is None:
-        return _with(state, replace(_epoch(state), proposed=event))
-    epoch = replace(owed.epoch, proposed=event if event.result == "guidance" else None)
-    return updated(state, replace(state.algorithm, owed=replace(owed, epoch=epoch, slow_asked=state.steps_done)))
+        return _with(state, replace(epoch, proposed=event))
+    late = replace(owed.epoch, proposed=event if event.result == "guidance" else None)
+    return updated(state, replace(state.algorithm, owed=replace(owed, epoch=late, slow_asked=state.steps_done)))
 
 
-def slow_applied(state: ClassicState, event: SlowUpdateApplied) -> ClassicState:
+def slow_applied(state: ClassicState, epoch: EpochState, event: SlowUpdateApplied) -> ClassicState:
     """What became of the guidance."""
     owed = _owed(state, event.epoch)
     if owed is None:
-        return _with(state, replace(_epoch(state), applied=event))
+        return _with(state, replace(epoch, applied=event))
     return _settled(state, replace(owed, slow=False))
 
 
-def meta(state: ClassicState, event: MetaSkillWritten) -> ClassicState:
+def meta(state: ClassicState, epoch: EpochState, event: MetaSkillWritten) -> ClassicState:
     """The optimizer's meta skill, or why there is none."""
-    epoch, owed, written = _epoch(state), _owed(state, event.epoch), event.result == "written"
+    owed, written = _owed(state, event.epoch), event.result == "written"
     content = event.content if written else state.algorithm.meta_skill
     if owed is None:
         return updated(state, replace(state.algorithm, epoch=replace(epoch, meta=event), meta_skill=content))
@@ -97,11 +101,11 @@ def _settled(state: ClassicState, owed: Owed) -> ClassicState:
     return updated(state, replace(state.algorithm, owed=None))
 
 
-def epoch_completed(state: ClassicState, event: EpochCompleted) -> ClassicState:
+def epoch_completed(state: ClassicState, epoch: EpochState, event: EpochCompleted) -> ClassicState:
     """The epoch is over; what it could not be given is owed."""
     if state.algorithm.owed is not None:  # this epoch's own guidance has come after it
         state = _settled(state, replace(state.algorithm.owed, slow=False, meta_skill=False))
-    gone, owed = Place.of_epoch(event.epoch), _owed_by(state, _epoch(state))
+    gone, owed = Place.of_epoch(event.epoch), _owed_by(state, epoch)
     state = updated(state, replace(state.algorithm, epochs_done=event.epoch, step=None, owed=owed))
     return replace(
         state,

@@ -6,7 +6,7 @@ from functools import partial
 
 from skillopt_es.algorithms.classic.epoch_end import Compared, selected_pairs
 from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
-from skillopt_es.algorithms.classic.state import ClassicState, at_owed_epoch
+from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch
 from skillopt_es.algorithms.optimizer import guard, question, skill_section
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithms import Asking
@@ -30,21 +30,20 @@ _TITLES = {
 
 
 def propose_slow_update(
-    job: SlowUpdateJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
+    job: SlowUpdateJob, state: ClassicState, end: EndedEpoch, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[EpochText]:
     """The guidance and the skill it would make, or why there is none."""
-    state = state if job.after is None else at_owed_epoch(state)
     skill = state.current.skill
-    compared = selected_pairs(state, config)
+    compared = selected_pairs(state, end, config)
     request = question(
         config,
         slot=(Place.of_epoch(job.epoch).slow / "advice").after_step(job.after),
         stage="slow_update",
         prompt="slow_update",
         sections=(
-            *_skills(state),
+            *_skills(state, end),
             "## Guidance in force\n" + (slow_guidance(skill.text) or "(none yet)"),
-            _comparison_section(compared, state, config, evidence),
+            _comparison_section(compared, end, config, evidence),
         ),
         schema=SLOW_UPDATE_SCHEMA,
     )
@@ -70,15 +69,12 @@ def _read_guidance(text: str, *, guard: LeakGuard) -> EpochText | Unusable:
 
 
 def write_meta_skill(
-    job: MetaSkillJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
+    job: MetaSkillJob, state: ClassicState, end: EndedEpoch, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[EpochText]:
     """The optimizer's meta skill for the next epoch, or why there is none."""
-    state = state if job.after is None else at_owed_epoch(state)
-    assert state.algorithm.epoch is not None
-    assert state.algorithm.epoch.last_skill is not None
     skills = (
-        skill_section(state.algorithm.epoch.first_skill, "Skill at the end of the previous epoch"),
-        skill_section(state.algorithm.epoch.last_skill, "Skill now"),
+        skill_section(end.epoch.first_skill, "Skill at the end of the previous epoch"),
+        skill_section(end.comparison.last, "Skill now"),
     )
     request = question(
         config,
@@ -86,9 +82,9 @@ def write_meta_skill(
         stage="meta_skill",
         prompt="meta_skill",
         sections=(
-            *(skills if job.after is None else _skills(state)),
-            "## Your previous notes\n" + (state.algorithm.epoch.meta_skill or "(none yet)"),
-            _comparison_section(selected_pairs(state, config), state, config, evidence),
+            *(skills if job.after is None else _skills(state, end)),
+            "## Your previous notes\n" + (end.epoch.meta_skill or "(none yet)"),
+            _comparison_section(selected_pairs(state, end, config), end, config, evidence),
         ),
         schema=META_SKILL_SCHEMA,
     )
@@ -101,29 +97,25 @@ def write_meta_skill(
     return Asking(request=request, read=read, event=written, none=named)
 
 
-def _skills(state: ClassicState) -> tuple[str, ...]:
+def _skills(state: ClassicState, end: EndedEpoch) -> tuple[str, ...]:
     """The two skills that were compared, and the one of now where steps have changed it since."""
-    assert state.algorithm.epoch is not None
-    assert state.algorithm.epoch.last_skill is not None
-    previous = skill_section(state.algorithm.epoch.first_skill, "Skill at the end of the previous epoch")
+    previous = skill_section(end.epoch.first_skill, "Skill at the end of the previous epoch")
     now = skill_section(state.current.skill, "Skill now")
-    if state.algorithm.epoch.last_skill.hash == state.current.skill.hash:
+    if end.comparison.last.hash == state.current.skill.hash:
         return previous, now
-    return previous, skill_section(state.algorithm.epoch.last_skill, "Skill that was compared with it"), now
+    return previous, skill_section(end.comparison.last, "Skill that was compared with it"), now
 
 
 def _comparison_section(
-    compared: tuple[Compared, ...], state: ClassicState, config: RunConfig, evidence: RecordedTexts
+    compared: tuple[Compared, ...], end: EndedEpoch, config: RunConfig, evidence: RecordedTexts
 ) -> str:
-    assert state.algorithm.epoch is not None
-    assert state.algorithm.epoch.last_skill is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}
     lines = [
         f"## The same {len(compared)} tasks under both skills",
         ", ".join(f"{category} {count}" for category, count in counts.items()),
     ]
     most = config.gradient.max_trajectory_chars // 2
-    before, now = state.algorithm.epoch.first_skill.text, state.algorithm.epoch.last_skill.text
+    before, now = end.epoch.first_skill.text, end.comparison.last.text
     for category in _ORDER:
         lines.append(f"\n### {_TITLES[category]}")
         rows = [row for row in compared if row.pair.category == category]

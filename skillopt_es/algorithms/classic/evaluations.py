@@ -6,7 +6,7 @@ Pure functions of the state.
 
 from __future__ import annotations
 
-from skillopt_es.algorithms.classic.state import ClassicState, EpochState, StepState, step_after
+from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, StepState, opened, step_after
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import comparison_seed
 from skillopt_es.engine.evaluations import missing
@@ -34,26 +34,26 @@ def train_evaluations(place: Place, step: StepState, current: Standing) -> list[
     ]
 
 
-def comparison_evaluations(state: ClassicState, config: RunConfig, epoch: EpochState) -> list[Evaluation]:
+def comparison_evaluations(state: ClassicState, config: RunConfig, end: EndedEpoch) -> list[Evaluation]:
     """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
-    assert epoch.comparison is not None
+    epoch, items = end.epoch, end.comparison.items
     place = Place.of_epoch(epoch.number).slow
     seed = comparison_seed(config.train.seed, epoch.number)
     current = Evaluation(
         place=place.current,
         purpose="slow_current",
         split="train",
-        items=epoch.comparison.items,
+        items=items,
         skill=state.current.skill,
         seed=seed,
     )
-    if epoch.comparison.previous == epoch.comparison.current and not config.follows("epoch_end"):
+    if end.comparison.one_text and not config.follows("epoch_end"):
         return [current]
     previous = Evaluation(
         place=place.previous,
         purpose="slow_previous",
         split="train",
-        items=epoch.comparison.items,
+        items=items,
         skill=epoch.first_skill,
         seed=seed,
     )
@@ -62,21 +62,19 @@ def comparison_evaluations(state: ClassicState, config: RunConfig, epoch: EpochS
 
 def units_ahead(work: Work, state: ClassicState) -> tuple[Unit, ...]:
     """What the next step will try if the candidate that is being judged is rejected; nothing at any other time."""
-    epoch, step = state.algorithm.epoch, state.algorithm.step
-    if not isinstance(work, Rollouts) or step is None or state.built is None:
+    at = opened(state)
+    if not isinstance(work, Rollouts) or at is None or state.built is None:
         return ()
-    assert epoch is not None
-    following = step_after(state, epoch, step.number + 1)
+    following = step_after(state, at.epoch, at.step.number + 1)
     if following is None:
         return ()
-    evaluations = train_evaluations(Place.of_step(epoch.number, following.number), following, state.current)
+    evaluations = train_evaluations(Place.of_step(at.epoch.number, following.number), following, state.current)
     return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
 
 
-def guidance_contest(state: ClassicState, config: RunConfig, candidate: SkillTree) -> Contest:
-    """The open epoch's guidance against the current skill."""
-    assert state.algorithm.epoch is not None
-    place = Place.of_epoch(state.algorithm.epoch.number).slow
+def guidance_contest(state: ClassicState, config: RunConfig, epoch: int, candidate: SkillTree) -> Contest:
+    """An epoch's guidance against the current skill."""
+    place = Place.of_epoch(epoch).slow
     return Contest(
         candidate=candidate,
         standing=state.current,
@@ -86,7 +84,7 @@ def guidance_contest(state: ClassicState, config: RunConfig, candidate: SkillTre
     )
 
 
-def judged_guidance(state: ClassicState, config: RunConfig, candidate: SkillTree) -> GateVerdict:
-    """The verdict over the open epoch's guidance, where it has to pass the gate."""
-    contest = guidance_contest(state, config, candidate)
+def judged_guidance(state: ClassicState, config: RunConfig, epoch: int, candidate: SkillTree) -> GateVerdict:
+    """The verdict over an epoch's guidance, where it has to pass the gate."""
+    contest = guidance_contest(state, config, epoch, candidate)
     return weighed(state, config, contest, contest.against(state.best), use_gate=True)

@@ -18,9 +18,10 @@ class AnalyseJob:
 
 @frozen(kw_only=True)
 class ConsolidateJob:
-    """Saying the same in fewer reminder notes."""
+    """Saying the same as these reminder notes in fewer."""
 
     slot: str
+    notes: tuple[str, ...]
 
 
 @frozen(kw_only=True)

@@ -24,14 +24,15 @@ from skillopt_es.algorithms.classic.jobs import (
     RewriteJob,
     SlowUpdateJob,
 )
+from skillopt_es.algorithms.classic.phases import open_step
 from skillopt_es.algorithms.classic.state import (
     Classic,
     ClassicState,
+    EndedEpoch,
     EpochState,
+    OpenStep,
     StepState,
-    at_owed_epoch,
     is_train,
-    open_step,
     unanswered,
     under_way,
 )
@@ -41,7 +42,7 @@ from skillopt_es.engine.algorithms import GatePolicy
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import AddUp, Decide, Questions, Work
-from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed
+from skillopt_es.events.catalog import CandidateBuilt, Event, PatchesMerged, PatchProposed, SlowUpdateProposed
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.certifying import beside, is_due
@@ -53,10 +54,10 @@ from skillopt_es.gate.verdicts import (
     too_large,
     usual_stop,
 )
-from skillopt_es.projections.state import proposals_in
+from skillopt_es.projections.state import proposals_in, there
 from skillopt_es.skill.schedule import edit_budget
 
-GATE: GatePolicy[Classic] = GatePolicy(place=lambda state: open_step(state)[1])
+GATE: GatePolicy[Classic] = GatePolicy(place=lambda state: open_step(state).place)
 """How the open step's candidate meets the gate."""
 
 
@@ -90,22 +91,24 @@ def _epoch_work(state: ClassicState, config: RunConfig, epoch: EpochState) -> Wo
     if state.algorithm.unwritten:
         return Decide("write_appendix")
     step = state.algorithm.step
-    return epoch_end_work(state, config, epoch) if step is None else step_work(state, config, epoch, step)
+    if step is None:
+        return epoch_end_work(state, config, epoch)
+    return step_work(state, config, OpenStep(epoch=epoch, step=step))
 
 
-def step_work(state: ClassicState, config: RunConfig, epoch: EpochState, step: StepState) -> Work:
+def step_work(state: ClassicState, config: RunConfig, at: OpenStep) -> Work:
     """The next thing that the open step needs."""
-    place = Place.of_step(epoch.number, step.number)
+    step, place = at.step, at.place
     if step.groups is None:
         return _batch_work(state, config, step, place)
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if state.built is None and (step.ranked is None or step.ranked.failed):
+    if state.built is not None:
+        return _gate_work(state, config, at, state.built)
+    if step.ranked is None or step.ranked.failed:
         return _collected(config, step, place) or _selection_of_edits(state, config, step, place)
-    if state.built is None:
-        return _candidate_work(config, step, place)
-    return _gate_work(state, config, step, place)
+    return _candidate_work(config, step, place)
 
 
 def _batch_work(state: ClassicState, config: RunConfig, step: StepState, place: Place) -> Work:
@@ -226,8 +229,7 @@ def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Jo
 
 def _group_plan(step: StepState, kind: PatchSource, place: Place, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
-    assert step.groups is not None
-    nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
+    nodes = [group.id for group in step.planned if group.kind == kind and proposals_in(step.patches[group.id])]
     level = 0
     while len(nodes) > 1:
         level += 1
@@ -253,22 +255,21 @@ def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
     return step.merges[name] if name in step.merges else step.patches[name]
 
 
-def _gate_work(state: ClassicState, config: RunConfig, step: StepState, place: Place) -> Work:
-    assert state.built is not None
-    candidate = state.built.candidate
-    if candidate.hash == state.built.parent and not config.follows("gate_unchanged"):
+def _gate_work(state: ClassicState, config: RunConfig, at: OpenStep, built: CandidateBuilt) -> Work:
+    candidate = built.candidate
+    if candidate.hash == built.parent and not config.follows("gate_unchanged"):
         return Decide("skip:unchanged")
     if counts_as_measured(state, config, state.current, candidate):
         return Decide("gate_candidate")
     if config.evaluation.use_gate and too_large(config, candidate):
         return Decide("skip:too_large")
-    if config.evaluation.use_gate and untrusted_parts(state, config):
+    if config.evaluation.use_gate and untrusted_parts(state, at.step, built, config):
         return Decide("skip:untrusted_only")
     if config.evaluation.use_gate and not state.current.stale_from:
-        drawing = draw_work(state, config, candidate_contest(state, config, state.built, GATE))
+        drawing = draw_work(state, config, candidate_contest(state, config, built, GATE))
     else:
         drawing = measure(
-            state, unmeasured(state, config, [(place.gate, candidate)], validation_items(state.started, config))
+            state, unmeasured(state, config, [(at.place.gate, candidate)], validation_items(state.started, config))
         )
     return drawing or Decide("gate_candidate")
 
@@ -292,7 +293,7 @@ def _end_texts_work(state: ClassicState, config: RunConfig, epoch: EpochState, *
     if epoch.comparison is None:
         return Decide("draw_comparison")
     if epoch.proposed is None and epoch.meta is None:
-        compared = _compare_work(state, config, epoch)
+        compared = _compare_work(state, config, EndedEpoch(epoch=epoch, comparison=epoch.comparison))
         if compared is not None:
             return compared
     jobs: list[Job] = []
@@ -302,7 +303,8 @@ def _end_texts_work(state: ClassicState, config: RunConfig, epoch: EpochState, *
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))
-    return _slow_gate_work(state, config, epoch) or Decide("apply_slow_update")
+    gate = None if epoch.proposed is None else _slow_gate_work(state, config, epoch.proposed)
+    return gate or Decide("apply_slow_update")
 
 
 def late_end_work(state: ClassicState, config: RunConfig) -> Work | None:
@@ -315,7 +317,7 @@ def late_end_work(state: ClassicState, config: RunConfig) -> Work | None:
     if owed is None or state.algorithm.unwritten or not config.optimizer.ask_again:
         return None
     if owed.epoch.proposed is not None:
-        gate = _slow_gate_work(at_owed_epoch(state), config, owed.epoch)
+        gate = _slow_gate_work(state, config, owed.epoch.proposed)
         return gate or Decide("apply_late_slow_update")
     here = state.steps_done
     over = state.algorithm.epochs_done == config.train.num_epochs
@@ -338,28 +340,27 @@ def _step_has_begun(state: ClassicState) -> bool:
     return step.groups is not None or any(is_train(place, step.number) for place in state.rollouts)
 
 
-def _compare_work(state: ClassicState, config: RunConfig, epoch: EpochState) -> Work | None:
+def _compare_work(state: ClassicState, config: RunConfig, end: EndedEpoch) -> Work | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
-    work = measure(state, comparison_evaluations(state, config, epoch))
+    work = measure(state, comparison_evaluations(state, config, end))
     # All of it is run and nothing summed up yet: the last moment at which items can be added.
-    if isinstance(work, AddUp) and more_to_compare(state, config):
+    if isinstance(work, AddUp) and more_to_compare(state, end, config):
         return Decide("extend_comparison")
     return work
 
 
-def _slow_gate_work(state: ClassicState, config: RunConfig, epoch: EpochState) -> Work | None:
+def _slow_gate_work(state: ClassicState, config: RunConfig, proposed: SlowUpdateProposed) -> Work | None:
     """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
-    assert epoch.proposed is not None
-    candidate = epoch.proposed.candidate
+    candidate = proposed.candidate
     unchanged = candidate is None or candidate.hash == state.current.skill.hash
     if candidate is None or unchanged or not config.optimizer.slow_update_gate_with_selection:
         return None
-    if too_large(config, candidate) or untrusted_guidance(state, config):
+    if too_large(config, candidate) or untrusted_guidance(state, proposed, config):
         return None
     if state.current.stale_from:
-        texts = [(Place.of_epoch(epoch.number).slow.gate, candidate)]
+        texts = [(Place.of_epoch(proposed.epoch).slow.gate, candidate)]
         return measure(state, unmeasured(state, config, texts, validation_items(state.started, config)))
-    return draw_work(state, config, guidance_contest(state, config, candidate))
+    return draw_work(state, config, guidance_contest(state, config, proposed.epoch, candidate))
 
 
 # --- stop rules ------------------------------------------------------------------------------------------------------
@@ -380,6 +381,4 @@ def should_stop(state: ClassicState, config: RunConfig) -> bool:
 
 def stop_training(state: ClassicState, config: RunConfig) -> Event:
     """The end, by the first rule that holds."""
-    stopped = usual_stop(state, config)
-    assert stopped is not None
-    return stopped
+    return there(usual_stop(state, config), "rule that ends the training")

@@ -12,7 +12,6 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
-    ComparisonDrawn,
     EditsRanked,
     LearningRateChosen,
     MetaSkillWritten,
@@ -32,7 +31,7 @@ from skillopt_es.projections.state import AnyState, RunState, proposals_in
 
 @frozen(kw_only=True)
 class StepState:
-    """The open step: what has been collected of it so far."""
+    """A step: what has been collected of it so far."""
 
     number: int
     batches: tuple[Batch, ...]
@@ -47,6 +46,11 @@ class StepState:
     imported: StepImported | None = None
 
     @property
+    def planned(self) -> tuple[Minibatch, ...]:
+        """The minibatches for analysts that are planned so far."""
+        return () if self.groups is None else self.groups
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The whole appendix that the step leads to; empty when it adds no note."""
         if self.extended is None or not self.extended.added:
@@ -55,18 +59,52 @@ class StepState:
 
 
 @frozen(kw_only=True)
+class Comparison:
+    """The items on which an epoch's first skill and its `last` are compared, and whether they are one text."""
+
+    items: tuple[str, ...]
+    last: SkillTree
+    one_text: bool
+
+
+@frozen(kw_only=True)
 class EpochState:
-    """The open epoch: its plan, where it began, the results of its steps, and how far its end-of-epoch work is."""
+    """An epoch: its plan, where it began, the results of its steps, and how far its end-of-epoch work is."""
 
     number: int
     batches: tuple[Batch, ...]
     meta_skill: str
     first_skill: SkillTree
-    last_skill: SkillTree | None = None
-    comparison: ComparisonDrawn | None = None
+    comparison: Comparison | None = None
     proposed: SlowUpdateProposed | None = None
     applied: SlowUpdateApplied | None = None
     meta: MetaSkillWritten | None = None
+
+    @property
+    def candidate(self) -> SkillTree | None:
+        """The skill with the epoch's guidance, where there is any."""
+        return None if self.proposed is None else self.proposed.candidate
+
+
+@frozen(kw_only=True)
+class OpenStep:
+    """The step under way, and the epoch that it is of."""
+
+    epoch: EpochState
+    step: StepState
+
+    @property
+    def place(self) -> Place:
+        """Where the step is recorded."""
+        return Place.of_step(self.epoch.number, self.step.number)
+
+
+@frozen(kw_only=True)
+class EndedEpoch:
+    """An epoch whose first and last skill are compared."""
+
+    epoch: EpochState
+    comparison: Comparison
 
 
 @frozen(kw_only=True)
@@ -181,17 +219,10 @@ def outside(places: Mapping[str, V], gone: Place, *, but: Place | None = None) -
     }
 
 
-def at_owed_epoch(state: ClassicState) -> ClassicState:
-    """The state as questions about the owed epoch see it."""
-    assert state.algorithm.owed is not None
-    return updated(state, replace(state.algorithm, epoch=state.algorithm.owed.epoch))
-
-
-def open_step(state: ClassicState) -> tuple[StepState, Place]:
-    """The step under way, and its place in the log."""
-    assert state.algorithm.step is not None
-    assert state.algorithm.epoch is not None
-    return state.algorithm.step, Place.of_step(state.algorithm.epoch.number, state.algorithm.step.number)
+def opened(state: ClassicState) -> OpenStep | None:
+    """The step under way; None between two steps."""
+    epoch, step = state.algorithm.epoch, state.algorithm.step
+    return None if epoch is None or step is None else OpenStep(epoch=epoch, step=step)
 
 
 def under_way(state: ClassicState) -> str:

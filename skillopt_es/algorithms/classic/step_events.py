@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from attrs import evolve as replace
 
+from skillopt_es.algorithms.classic.phases import open_epoch, open_step
 from skillopt_es.algorithms.classic.state import (
     ClassicState,
     StepState,
@@ -36,34 +37,28 @@ from skillopt_es.events.values import REFUSED_LEAK, BufferEntry, FailureCode, Me
 from skillopt_es.projections.persistent import Ledger
 
 
-def _step(state: ClassicState) -> StepState:
-    assert state.algorithm.step is not None
-    return state.algorithm.step
-
-
 def _with(state: ClassicState, step: StepState) -> ClassicState:
     return updated(state, replace(state.algorithm, step=step))
 
 
-def minibatches(state: ClassicState, event: MinibatchesPlanned) -> ClassicState:
+def minibatches(state: ClassicState, step: StepState, event: MinibatchesPlanned) -> ClassicState:
     """Who analyses what."""
-    return _with(state, replace(_step(state), groups=event.groups))
+    return _with(state, replace(step, groups=event.groups))
 
 
-def patch(state: ClassicState, event: PatchProposed) -> ClassicState:
+def patch(state: ClassicState, step: StepState, event: PatchProposed) -> ClassicState:
     """An analyst's patch joins the step."""
-    step = _step(state)
     return _with(state, replace(step, patches=step.patches.put(event.patch, event)))
 
 
-def appendix_extended(state: ClassicState, event: AppendixExtended) -> ClassicState:
+def appendix_extended(state: ClassicState, step: StepState, event: AppendixExtended) -> ClassicState:
     """New reminder notes."""
-    return _with(state, replace(_step(state), extended=event))
+    return _with(state, replace(step, extended=event))
 
 
-def appendix_consolidated(state: ClassicState, event: AppendixConsolidated) -> ClassicState:
+def appendix_consolidated(state: ClassicState, step: StepState, event: AppendixConsolidated) -> ClassicState:
     """The notes, made shorter."""
-    return _with(state, replace(_step(state), consolidated=event))
+    return _with(state, replace(step, consolidated=event))
 
 
 def appendix_written(state: ClassicState, event: AppendixWritten) -> ClassicState:
@@ -71,40 +66,39 @@ def appendix_written(state: ClassicState, event: AppendixWritten) -> ClassicStat
     return updated(state, replace(state.algorithm, unwritten=()))
 
 
-def merged(state: ClassicState, event: PatchesMerged) -> ClassicState:
+def merged(state: ClassicState, step: StepState, event: PatchesMerged) -> ClassicState:
     """Patches became one."""
-    step = _step(state)
     return _with(state, replace(step, merges=step.merges.put(event.merge, event)))
 
 
-def learning_rate(state: ClassicState, event: LearningRateChosen) -> ClassicState:
+def learning_rate(state: ClassicState, step: StepState, event: LearningRateChosen) -> ClassicState:
     """How many edits the step may apply."""
-    return _with(state, replace(_step(state), learning_rate=event))
+    return _with(state, replace(step, learning_rate=event))
 
 
-def ranked(state: ClassicState, event: EditsRanked) -> ClassicState:
+def ranked(state: ClassicState, step: StepState, event: EditsRanked) -> ClassicState:
     """Which edits are applied."""
-    state = _with(state, replace(_step(state), ranked=event))
+    state = _with(state, replace(step, ranked=event))
     # Counted whatever was chosen: a schedule may go by choices, and a step without any has none.
     return replace(state, counts=replace(state.counts, selections=state.counts.selections + 1))
 
 
-def rewritten(state: ClassicState, event: SkillRewritten) -> ClassicState:
+def rewritten(state: ClassicState, step: StepState, event: SkillRewritten) -> ClassicState:
     """The skill, written anew."""
-    return _with(state, replace(_step(state), rewritten=event))
+    return _with(state, replace(step, rewritten=event))
 
 
-def step_imported(state: ClassicState, event: StepImported) -> ClassicState:
+def step_imported(state: ClassicState, step: StepState, event: StepImported) -> ClassicState:
     """What another trainer's folder says of the step."""
-    return _with(state, replace(_step(state), imported=event))
+    return _with(state, replace(step, imported=event))
 
 
-def gated(state: ClassicState, event: CandidateGated) -> ClassicState:
+def gated(state: ClassicState, step: StepState, event: CandidateGated) -> ClassicState:
     """The verdict: it closes the step."""
     verdict = event.verdict
-    attempt = _attempt(state, _step(state), verdict.action, verdict.current_value, verdict.candidate_value)
+    attempt = _attempt(state, step, verdict.action, verdict.current_value, verdict.candidate_value)
     attempt = replace(attempt, bound=not verdict.exact)
-    return close_step(updated(state, replace(state.algorithm, buffer=(*state.algorithm.buffer, attempt))))
+    return close_step(updated(state, replace(state.algorithm, buffer=(*state.algorithm.buffer, attempt))), step)
 
 
 def _attempt(
@@ -145,38 +139,35 @@ def _attempt(
 def _failed(step: StepState, rows: Iterable[RolloutCompleted]) -> set[tuple[str, str]]:
     """The rollouts that analysts saw as failures; of an imported step as recorded there, else all that are no pass."""
     if step.imported is None:
-        return {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
+        return {(group.place, item) for group in step.planned if group.kind == "failure" for item in group.items}
     known = step.imported.failed
     if known is not None:
         return {(row.place, row.item) for row in rows if row.item in known}
     return {(row.place, row.item) for row in rows if isinstance(row.outcome, Measured) and not row.outcome.passed}
 
 
-def skipped(state: ClassicState, event: StepSkipped) -> ClassicState:
+def skipped(state: ClassicState, step: StepState, event: StepSkipped) -> ClassicState:
     """The step ends without a candidate."""
-    step = _step(state)
     if event.reason == "too_large":
         attempt = _attempt(state, step, event.reason, None, None)
         state = updated(state, replace(state.algorithm, buffer=(*state.algorithm.buffer, attempt)))
-    return close_step(state)
+    return close_step(state, step)
 
 
 def gap(state: ClassicState, event: GapFound) -> ClassicState:
     """A step whose end is not known is over."""
-    return state if event.step is None else close_step(state)
+    return state if event.step is None else close_step(state, open_step(state).step)
 
 
-def close_step(state: ClassicState) -> ClassicState:
-    """The state after the open step: its results are not needed any more."""
-    step, epoch = _step(state), state.algorithm.epoch
-    assert epoch is not None
+def close_step(state: ClassicState, step: StepState) -> ClassicState:
+    """The state after a step: its results are not needed any more."""
     after_the_verdict = step.extended is not None and step.extended.order == "after_verdict"
     state = updated(
         state,
         replace(
             state.algorithm,
             unwritten=step.notes if after_the_verdict else (),
-            step=step_after(state, epoch, step.number + 1),
+            step=step_after(state, open_epoch(state), step.number + 1),
         ),
     )
     return replace(

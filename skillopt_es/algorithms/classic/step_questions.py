@@ -16,7 +16,7 @@ from attrs import evolve
 from skillopt_es.algorithms.classic.appendix import MOST_NOTES, asks_for_notes
 from skillopt_es.algorithms.classic.jobs import AnalyseJob, LearningRateJob, MergeJob, RankJob, RewriteJob
 from skillopt_es.algorithms.classic.modes import Group, fields_of, mode_of
-from skillopt_es.algorithms.classic.state import ClassicState, StepState, is_train, proposals_of
+from skillopt_es.algorithms.classic.state import ClassicState, OpenStep, StepState, is_train, proposals_of
 from skillopt_es.algorithms.optimizer import (
     called,
     described,
@@ -58,19 +58,19 @@ Calls = tuple[CallRef, ...]
 Why = Literal["failed", "unusable"]
 
 
-def _open(state: ClassicState) -> tuple[StepState, SkillTree, str]:
+def _open(state: ClassicState, at: OpenStep) -> tuple[StepState, SkillTree, str]:
     """The open step, the skill that it is to change, and the optimizer's notes as a section."""
-    assert state.algorithm.step is not None
-    assert state.algorithm.epoch is not None
-    return state.algorithm.step, state.current.skill, meta_skill_section(state.algorithm.epoch.meta_skill)
+    return at.step, state.current.skill, meta_skill_section(at.epoch.meta_skill)
 
 
 # --- what analysts propose -------------------------------------------------------------------------------------------
 
 
-def analyse(job: AnalyseJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[PatchReply]:
+def analyse(
+    job: AnalyseJob, state: ClassicState, at: OpenStep, config: RunConfig, evidence: RecordedTexts
+) -> Asking[PatchReply]:
     """An analyst looks at one minibatch of trajectories."""
-    step, skill, notes = _open(state)
+    step, skill, notes = _open(state, at)
     group, optimizer, rows = job.group, config.optimizer, state.rollouts[job.group.place]
     mode, noted = mode_of(optimizer), asks_for_notes(optimizer, group.kind)
     most = config.gradient.max_trajectory_chars
@@ -112,9 +112,11 @@ def analyse(job: AnalyseJob, state: ClassicState, config: RunConfig, evidence: R
 # --- merges ----------------------------------------------------------------------------------------------------------
 
 
-def merge(job: MergeJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[PatchReply]:
+def merge(
+    job: MergeJob, state: ClassicState, at: OpenStep, config: RunConfig, evidence: RecordedTexts
+) -> Asking[PatchReply]:
     """Patches become one; where the model does not help, they are joined as they are."""
-    step, skill, notes = _open(state)
+    step, skill, notes = _open(state, at)
     mode, groups = mode_of(config.optimizer), _groups(job, step)
     labels = dict(labelled for _, group in groups for labelled in group)
     source: PatchSource = "success" if job.group == "success" else "failure"
@@ -182,10 +184,10 @@ def _groups(job: MergeJob, step: StepState) -> list[Group]:
 
 
 def choose_learning_rate(
-    job: LearningRateJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts
+    job: LearningRateJob, state: ClassicState, at: OpenStep, config: RunConfig, evidence: RecordedTexts
 ) -> Asking[LearningRateReply]:
     """The optimizer's own number, from the evidence of the step: at most what there is, and 0 when it gives none."""
-    step, skill, notes = _open(state)
+    step, skill, notes = _open(state, at)
     mode, available = mode_of(config.optimizer), len(job.pool)
     request = question(
         config,
@@ -218,9 +220,11 @@ def choose_learning_rate(
     return Asking(request=request, read=read_learning_rate, event=chosen, none=partial(named, budget=0))
 
 
-def rank(job: RankJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[RankingReply]:
+def rank(
+    job: RankJob, state: ClassicState, at: OpenStep, config: RunConfig, evidence: RecordedTexts
+) -> Asking[RankingReply]:
     """The optimizer's choice, or the first of the pool when it makes none; nothing when it could not be reached."""
-    step, skill, notes = _open(state)
+    step, skill, notes = _open(state, at)
     mode = mode_of(config.optimizer)
     request = question(
         config,
@@ -269,9 +273,11 @@ def _evidence_section(state: ClassicState, step: StepState, proposed: str) -> st
 # --- a rewrite -------------------------------------------------------------------------------------------------------
 
 
-def rewrite(job: RewriteJob, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Asking[RewriteReply]:
+def rewrite(
+    job: RewriteJob, state: ClassicState, at: OpenStep, config: RunConfig, evidence: RecordedTexts
+) -> Asking[RewriteReply]:
     """The chosen suggestions become a whole new skill."""
-    step, skill, _ = _open(state)
+    step, skill, _ = _open(state, at)
     by_id = proposals_of(step)
     chosen = [each for each in (by_id[name] for name in job.chosen) if isinstance(each, Suggestion)]
     rows = json.dumps([fields_of(each) for each in chosen], indent=1, ensure_ascii=False)

@@ -63,7 +63,6 @@ def _called(step: StepState) -> str:
 def snapshot(state: ClassicState) -> dict[str, Json]:
     """The part of a state that only classic training has, as JSON."""
     started, algorithm = state.started, state.algorithm
-    assert started is not None
     return {
         "epochs_done": algorithm.epochs_done,
         "epochs": started.total_steps // max(1, started.steps_per_epoch),
@@ -158,7 +157,7 @@ def step(state: ClassicState) -> int | None:
 
 def where(state: ClassicState) -> str:
     """Epoch and step, as the line of progress says it; empty before the first epoch."""
-    if state.started is None or state.algorithm.epoch is None:
+    if state.algorithm.epoch is None:
         return ""
     number = step(state)
     shown = state.steps_done if number is None else number

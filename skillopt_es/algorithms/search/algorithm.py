@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
-from typing import get_args
+from typing import Literal, get_args
 
 from attrs import evolve
 
@@ -37,14 +37,24 @@ from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
 from skillopt_es.gate.verdicts import gate_decisions, too_large
+from skillopt_es.projections.core import waiting
 from skillopt_es.projections.fates import earned
+from skillopt_es.projections.state import there
 from skillopt_es.skill.edits import apply_edits
+
+SkipReason = Literal[
+    "nothing_to_fix",
+    "nothing_proposed",
+    "no_usable_patch",
+    "no_edit_chosen",
+    "unchanged",
+    "too_large",
+    "untrusted_only",
+]
 
 
 def _stop(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    stopped = stop(state, config)
-    assert stopped is not None
-    return stopped
+    return there(stop(state, config), "rule that ends the training")
 
 
 def _plan_step(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
@@ -156,26 +166,21 @@ def _credit(name: str, found: Screened) -> Credit:
     )
 
 
-def _skip(reason: str, state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+def _skip(reason: SkipReason, state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     step = open_step(state)
     notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note)
-    reports = () if state.built is None else state.built.reports
-    details = {
+    built = state.built
+    reports = () if built is None else built.reports
+    details: Mapping[SkipReason, str] = {
         "nothing_to_fix": "no task of the batch failed",
         "nothing_proposed": "",
         "no_usable_patch": notes,
         "no_edit_chosen": "" if step.ranked is None else f"screen: {step.ranked.reasoning}",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
-        "too_large": "" if state.built is None else too_large(config, state.built.candidate),
-        "untrusted_only": untrusted_parts(state, config) if state.built is not None else "",
+        "too_large": "" if built is None else too_large(config, built.candidate),
+        "untrusted_only": "" if built is None else untrusted_parts(state, built, config),
     }
-    return events.StepSkipped(step=step.number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
-
-
-_SKIPS = (
-    *("nothing_to_fix", "nothing_proposed", "no_usable_patch", "no_edit_chosen"),
-    *("unchanged", "too_large", "untrusted_only"),
-)
+    return events.StepSkipped(step=step.number, reason=reason, detail=details[reason])
 
 
 def _pause(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
@@ -198,7 +203,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "build_kept": _build_kept,
     "screen": _screen,
     "pause_for_optimizer": _pause,
-    **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
+    **{f"skip:{reason}": partial(_skip, reason) for reason in get_args(SkipReason)},
 }
 
 
@@ -280,7 +285,7 @@ SEARCH: Algorithm[Search] = Algorithm(
         )
     },
     under_way=lambda state: "" if state.algorithm.step is None else f"step {state.algorithm.step.number} is",
-    doubts=untrusted_parts,
+    doubts=lambda state, config: untrusted_parts(state, waiting(state), config),
     gate=GATE,
     contradicts=other_items,
     heeds=frozenset(get_args(Order)),

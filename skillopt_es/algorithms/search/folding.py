@@ -45,7 +45,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Credit, Edit, GateVerdict, Measured, Minibatch
-from skillopt_es.projections.core import without_items
+from skillopt_es.projections.core import waiting, without_items
 from skillopt_es.skill.alignment import Origin, carried, changes, lines_of
 
 _MOST_TRIED = 60  # what is older is not told any more
@@ -82,16 +82,15 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     if algorithm.step is not None and event.place == algorithm.step.place.in_batch(0):
         algorithm = _knowing(_repeated(algorithm, rows), rows)
     elif algorithm.step is not None:
-        rows = {item: rows[item] for item in _solved_before(algorithm, event.place) if item in rows}
+        rows = {item: rows[item] for item in _solved_before(algorithm, algorithm.step, event.place) if item in rows}
         algorithm = _knowing(_repeated(algorithm, rows), rows)
     return _with(state, algorithm)
 
 
-def _solved_before(algorithm: Search, place: str) -> list[str]:
+def _solved_before(algorithm: Search, step: OpenStep, place: str) -> list[str]:
     """Solved tasks that were tried at a place under the current text, because an edit seemed to break them."""
-    assert algorithm.step is not None
-    at = algorithm.step.place.in_batch(0)
-    planned = [tries for tries in algorithm.step.tries if tries.place == at and at.drawn(tries.draw) == place]
+    at = step.place.in_batch(0)
+    planned = [tries for tries in step.tries if tries.place == at and at.drawn(tries.draw) == place]
     return [
         item for tries in planned for item in tries.items if item in algorithm.known and algorithm.known[item].hard > 0
     ]
@@ -215,21 +214,20 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
         refused = [edit for edit in edits if edit not in {each.edit for each in saved}]
         state = _remembered(state, refused, lost, alone=len(edits) == 1)
         return _closed(_with(state, replace(state.algorithm, saved=saved, lost=types)))
-    assert state.built is not None
-    algorithm = state.algorithm
+    algorithm, built = state.algorithm, waiting(state)
     chosen = {edit.id for edit in edits}
     for index, change in enumerate(step.changes):
         if all(edit.id in chosen for edit in change):
             for tries in step.tries:
                 if tries.place == step.screen(index):
                     algorithm = _knowing(algorithm, state.rollouts.get(step.screen(index).drawn(tries.draw), {}))
-    wrote = _lines_written(state, state.built, edits)
+    wrote = _lines_written(state, built, edits)
     new = [
         replace(_kept(state, step, change), lines=wrote.get(change[-1].id) or _filled(change[-1].content))
         for change in step.changes
         if change[-1].id in chosen and change[-1].content
     ]
-    candidate = state.built.candidate
+    candidate = built.candidate
     there = {file: frozenset(_filled(text)) for file, text in candidate.files.items()}
     kept = tuple(
         each
@@ -267,9 +265,8 @@ def _filled(text: str) -> tuple[str, ...]:
 
 
 def _kept(state: SearchState, step: OpenStep, change: Change) -> Kept:
-    assert step.ranked is not None
     group, edit = step.group_of(change), change[-1]
-    fixed = _shown_of(state, group, next((each.fixed for each in step.ranked.credits if each.edit == edit.id), ()))
+    fixed = _shown_of(state, group, next((each.fixed for each in step.credits if each.edit == edit.id), ()))
     return Kept(
         step=step.number, edit=edit, items=fixed, place=Place(group.place), types=types_of(state, group.place, fixed)
     )
@@ -291,17 +288,16 @@ def _without_suspects(state: SearchState, edits: Iterable[Edit], verdict: GateVe
     tasks of the lost types can tell, nobody is under suspicion of several.
     """
     step = open_step(state)
-    assert step.ranked is not None
     before = {each.edit.content for each in step.recalled}
     lost = {state.types[item] for item in verdict.lost if item in state.types}
     told = checks_together(state) and bool(lost & solved_types(state))
     rows = []
     for edit in edits:
         group = step.group_of((edit,))
-        fixed = _shown_of(state, group, next((each.fixed for each in step.ranked.credits if each.edit == edit.id), ()))
+        fixed = _shown_of(state, group, next((each.fixed for each in step.credits if each.edit == edit.id), ()))
         suspected = not edit.claims or bool(lost & types_of(state, group.place, fixed))
         suspected = suspected or any(names_type(edit.content, kind) for kind in lost)
-        suspected = edit.source == PRUNING or (suspected and not (told and len(step.ranked.chosen) > 1))
+        suspected = edit.source == PRUNING or (suspected and not (told and len(step.chosen) > 1))
         rows.append((suspected, Saved(edit=edit, items=fixed, place=Place(group.place))))
     nobody = not state.algorithm.varied and not any(suspected for suspected, _ in rows)
     if rows and nobody and (len(rows) == 1 or not told):

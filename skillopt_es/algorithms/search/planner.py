@@ -24,7 +24,7 @@ from skillopt_es.engine.algorithms import GatePolicy, most_calls
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Rollouts, Told, Work
-from skillopt_es.events.catalog import TrainingStopped
+from skillopt_es.events.catalog import CandidateBuilt, TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.certifying import beside, is_due
@@ -184,31 +184,29 @@ def _try_alone(state: SearchState, config: RunConfig, step: OpenStep) -> Work | 
 
 
 def _gate_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
-    assert state.built is not None
-    assert step.ranked is not None
-    if not step.ranked.chosen:
+    built = state.built
+    if not step.chosen:
         return Decide("skip:no_edit_chosen")
-    if tuple(report.edit for report in state.built.reports) != step.ranked.chosen:
+    if built is None or tuple(report.edit for report in built.reports) != step.chosen:
         return Decide("build_kept")
-    if state.built.candidate.hash == state.built.parent:
+    if built.candidate.hash == built.parent:
         return Decide("skip:unchanged")
-    if too_large(config, state.built.candidate):
+    if too_large(config, built.candidate):
         return Decide("skip:too_large")
-    if untrusted_parts(state, config):
+    if untrusted_parts(state, built, config):
         return Decide("skip:untrusted_only")
     if config.evaluation.use_gate:
-        drawing = draw_work(state, config, candidate_contest(state, config, state.built, GATE))
+        drawing = draw_work(state, config, candidate_contest(state, config, built, GATE))
     else:
         drawing = measure(
             state,
-            unmeasured(state, config, [(step.place.gate, state.built.candidate)], judged_items(state, config)),
+            unmeasured(state, config, [(step.place.gate, built.candidate)], judged_items(state, config)),
         )
     return drawing or Decide("gate_candidate")
 
 
-def _applied(state: SearchState) -> list[str]:
-    assert state.built is not None
-    return [report.edit for report in state.built.reports if report.status.startswith("applied")]
+def _applied(built: CandidateBuilt) -> list[str]:
+    return [report.edit for report in built.reports if report.status.startswith("applied")]
 
 
 def _batch(state: SearchState, step: OpenStep) -> Evaluation:
@@ -224,12 +222,12 @@ def _batch(state: SearchState, step: OpenStep) -> Evaluation:
     )
 
 
-def untrusted_parts(state: SearchState, config: RunConfig) -> str:
+def untrusted_parts(state: SearchState, built: CandidateBuilt, config: RunConfig) -> str:
     """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
     if not config.evaluation.no_untrusted_only or state.algorithm.step is None:
         return ""
     names = nobody_vouches_for(state)
-    doubtful = [name for name in _applied(state) if name in names]
+    doubtful = [name for name in _applied(built) if name in names]
     return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""
 
 

@@ -12,7 +12,7 @@ from skillopt_es.algorithms.search.steps import OpenStep, Saved
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Json, Measured, Minibatch
-from skillopt_es.projections.state import RunState
+from skillopt_es.projections.state import RunState, there
 
 PRUNING: Literal["pruning"] = "pruning"
 """What a group of lines is called that are tried without."""
@@ -151,8 +151,7 @@ def _recorded(state: SearchState, key: str) -> Json:
 
 def open_step(state: SearchState) -> OpenStep:
     """The step that is under way."""
-    assert state.algorithm.step is not None
-    return state.algorithm.step
+    return there(state.algorithm.step, "step under way")
 
 
 _ANEW, _RECALLED, _WIDER = "anew", "saved", "wider"
@@ -206,8 +205,7 @@ def solved_types(state: SearchState) -> frozenset[str]:
 
 def kept_edits(step: OpenStep) -> tuple[Edit, ...]:
     """The edits that the screen left over; none before it."""
-    chosen = () if step.ranked is None else step.ranked.chosen
-    return tuple(edit for edit in step.edits if edit.id in chosen)
+    return tuple(edit for edit in step.edits if edit.id in step.chosen)
 
 
 def names_type(text: str, kind: str) -> bool:

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from skillopt_es.events.catalog import CandidateBuilt, EditsRanked, PatchProposed
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Batch, Edit, Minibatch, Tries
+from skillopt_es.events.values import Batch, Credit, Edit, Minibatch, Tries
 
 _ALL = 1_000_000  # tasks that an edit is for that names none
 
@@ -65,6 +65,16 @@ class OpenStep:
     tries: tuple[Tries, ...] = ()
     recalled: tuple[Saved, ...] = ()
     ranked: EditsRanked | None = None
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What the screen has kept, by name; nothing before it."""
+        return () if self.ranked is None else self.ranked.chosen
+
+    @property
+    def credits(self) -> tuple[Credit, ...]:
+        """What each edit has earned; nothing before the screen."""
+        return () if self.ranked is None else self.ranked.credits
 
     @property
     def place(self) -> Place:

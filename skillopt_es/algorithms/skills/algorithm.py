@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
+from typing import Literal, get_args
 
 from skillopt_es.algorithms.optimizer import guard
 from skillopt_es.algorithms.skills import facts
@@ -32,15 +33,17 @@ from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Edit, EditReport, Json, Minibatch
 from skillopt_es.gate.verdicts import gate_decisions
+from skillopt_es.projections.core import waiting
+from skillopt_es.projections.state import there
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
 from skillopt_es.skill.leaks import LeakGuard
 
+SkipReason = Literal["nothing_asked", "nothing_proposed", "no_usable_patch", "unchanged", "too_large", "untrusted_only"]
+
 
 def _stop(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    stopped = stop(state, config)
-    assert stopped is not None
-    return stopped
+    return there(stop(state, config), "rule that ends the training")
 
 
 def _plan_epoch(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
@@ -75,8 +78,7 @@ def _build(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> ev
 
 def _build_kept(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """What stays of a candidate that was refused as a whole."""
-    assert state.algorithm.ranked is not None
-    chosen = state.algorithm.ranked.chosen
+    chosen = there(state.algorithm.ranked, "choice among the edits").chosen
     return _built(state, config, evidence, tuple(edit for edit in state.algorithm.edits if edit.id in chosen))
 
 
@@ -107,10 +109,9 @@ def _built(
 
 def _part(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """Which changes of a refused candidate are tried by themselves, by what each was found to do."""
-    found = parted(state, config)
-    assert found is not None
-    assert state.built is not None
-    pool = tuple(report.edit for report in state.built.reports if report.status.startswith("applied"))
+    built = waiting(state)
+    found = there(parted(state, built, config), "part that stays")
+    pool = tuple(report.edit for report in built.reports if report.status.startswith("applied"))
     return events.EditsRanked(
         step=where_of(state).number,
         budget=None,
@@ -122,17 +123,15 @@ def _part(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> eve
 
 
 def _draw_parts(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(state, config))
+    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(state, waiting(state), config))
 
 
 def _pause_for_parts(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    failed = failed_parts(state, config)
-    assert failed is not None
-    return failed
+    return there(failed_parts(state, waiting(state), config), "part that could not be measured")
 
 
 def _draw_triggers(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=where_of(state).number, tries=drawn(state, config))
+    return events.TriesPlanned(step=where_of(state).number, tries=drawn(state, waiting(state), config))
 
 
 def _refused(edit: Edit, watch: LeakGuard, state: SkillsState, config: RunConfig) -> EditReport | None:
@@ -155,28 +154,26 @@ def _too_early(path: str, state: SkillsState, config: RunConfig) -> str:
     return ""
 
 
-def _skip(reason: str, state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
+def _skip(reason: SkipReason, state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     algorithm = state.algorithm
-    reports = () if state.built is None else state.built.reports
+    built = state.built
+    reports = () if built is None else built.reports
     notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in algorithm.patches.values() if patch.note)
-    details = {
+    details: Mapping[SkipReason, str] = {
         "nothing_asked": _nothing_asked(state, config),
         "nothing_proposed": "",
         "no_usable_patch": notes,
         "unchanged": "; ".join(f"{report.edit}: {report.note or report.status}" for report in reports),
-        "too_large": "" if state.built is None else over_cap(state, config),
-        "untrusted_only": untrusted_parts(state, config),
+        "too_large": "" if built is None else over_cap(state, built, config),
+        "untrusted_only": "" if built is None else untrusted_parts(state, built, config),
     }
-    return events.StepSkipped(step=where_of(state).number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
+    return events.StepSkipped(step=where_of(state).number, reason=reason, detail=details[reason])
 
 
 def _nothing_asked(state: SkillsState, config: RunConfig) -> str:
     if not where_of(state).managing:
         return "too few attempts opened the same skills and came out alike"
     return "there are no skills to manage" if config.skills.manage else "skills.manage is off"
-
-
-_SKIPS = ("nothing_asked", "nothing_proposed", "no_usable_patch", "unchanged", "too_large", "untrusted_only")
 
 
 def _pause(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
@@ -199,7 +196,7 @@ DECISIONS: Mapping[str, Decision[Skills]] = {
     "part": _part,
     "draw_triggers": _draw_triggers,
     "pause_for_optimizer": _pause,
-    **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
+    **{f"skip:{reason}": partial(_skip, reason) for reason in get_args(SkipReason)},
 }
 
 
@@ -298,7 +295,7 @@ SKILLS: Algorithm[Skills] = Algorithm(
         )
     },
     under_way=_under_way,
-    doubts=untrusted_parts,
+    doubts=lambda state, config: untrusted_parts(state, waiting(state), config),
     gate=GATE,
     words=Words(
         position=_position,

@@ -39,7 +39,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Attempt, Measured
-from skillopt_es.projections.core import without_items
+from skillopt_es.projections.core import waiting, without_items
 from skillopt_es.skill.folders import files_of, ids_of, skill_of, skills_in
 
 _MOST_RETURNS = 2  # after so many questions that nobody answered, an attempt is not shown any more
@@ -138,7 +138,7 @@ def gated(state: SkillsState, event: CandidateGated) -> SkillsState:
     if not verdict.taken:
         lost = f"validation lost {len(verdict.lost)} tasks and won {len(verdict.won)}"
         return _forgetting(_closed(state, lost), event)
-    return _forgetting(_closed(_renamed(state), ""), event)
+    return _forgetting(_closed(_renamed(state, waiting(state)), ""), event)
 
 
 def _forgetting(state: SkillsState, event: CandidateGated) -> SkillsState:
@@ -202,8 +202,8 @@ def _unanswered(state: SkillsState) -> list[Waiting]:
         if algorithm.patches[group.id].result == "failed":
             for place, item in group.attempts:
                 outcome = state.rollouts[place][item].outcome
-                assert isinstance(outcome, Measured)
-                found.append(Waiting(attempt=Attempt(place, item), key=group.viewed, outcome=outcome))
+                if isinstance(outcome, Measured):  # as all are that a question shows
+                    found.append(Waiting(attempt=Attempt(place, item), key=group.viewed, outcome=outcome))
     return found
 
 
@@ -214,17 +214,16 @@ def _counted_quiet(state: SkillsState, algorithm: Skills) -> Skills:
     return replace(algorithm, quiet={each: 0 if each in opened else algorithm.quiet.get(each, 0) + 1 for each in there})
 
 
-def _renamed(state: SkillsState) -> SkillsState:
+def _renamed(state: SkillsState, built: CandidateBuilt) -> SkillsState:
     """What waits and what was refused is known by the names that the skills have now; retired ones are kept aside."""
-    assert state.built is not None
-    algorithm, before, after = state.algorithm, state.current.skill, state.built.candidate
-    now, edits = set(ids_of(after)), applied_edits(state.algorithm.edits, state.built)
+    algorithm, before, after = state.algorithm, state.current.skill, built.candidate
+    now, edits = set(ids_of(after)), applied_edits(state.algorithm.edits, built)
     into = became(edits)
     gone = {skill: each for skill, each in algorithm.gone.items() if skill not in now}
     for edit in edits:
         if edit.op == "retire" and not edit.change:
             skill = skill_of(edit.file)
-            gone[skill] = Gone(step=state.built.step, files=files_of(before, skill))
+            gone[skill] = Gone(step=built.step, files=files_of(before, skill))
 
     def named(key: Key) -> Key:
         if key == WHOLE:

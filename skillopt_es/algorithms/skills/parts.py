@@ -43,34 +43,34 @@ class Parted:
     together: GateVerdict
 
 
-def part_work(state: SkillsState, config: RunConfig) -> Work | None:
+def part_work(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Work | None:
     """What is still to be drawn or decided of a refused candidate's parts; nothing where it is refused as a whole."""
-    if _mixed(state, config) is None:
+    if _mixed(state, built, config) is None:
         return None
-    if not state.algorithm.parts and parts_drawn(state, config):
+    if not state.algorithm.parts and parts_drawn(state, built, config):
         return Decide("draw_parts")
-    missing = _missing(state, config)
+    missing = _missing(state, built, config)
     if missing:
         return Rollouts(tuple(missing))
-    if failed_parts(state, config) is not None:
+    if failed_parts(state, built, config) is not None:
         return Decide("pause_for_parts")
-    return Decide("part") if parted(state, config) is not None else None
+    return Decide("part") if parted(state, built, config) is not None else None
 
 
-def parted(state: SkillsState, config: RunConfig) -> Parted | None:
+def parted(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Parted | None:
     """What may stay, by what the changes were found to do; None where all or nothing would."""
-    together = _mixed(state, config)
+    together = _mixed(state, built, config)
     if together is None:
         return None
-    changes = changes_of(state)
-    felt = noticed(state, config, changes)
-    found = effects(draws_so_far(state, config, changes), [change.name for change in changes])
+    changes = changes_of(state, built)
+    felt = noticed(state, built, config, changes)
+    found = effects(draws_so_far(state, built, config, changes), [change.name for change in changes])
     stay = [change for change in changes if found[change.name] >= 0.0]
     helps = any(found[change.name] > 0.0 for change in stay)
     if not stay or len(stay) == len(changes) or not (helps or _takes_ties(state, config)):
         return None
     return Parted(
-        kept=tuple(edit for edit in _in_order(state) if any(edit in change.edits for change in stay)),
+        kept=tuple(edit for edit in _in_order(state, built) if any(edit in change.edits for change in stay)),
         effects=tuple(
             Effect(
                 edits=change.edits,
@@ -83,18 +83,17 @@ def parted(state: SkillsState, config: RunConfig) -> Parted | None:
     )
 
 
-def _mixed(state: SkillsState, config: RunConfig) -> GateVerdict | None:
+def _mixed(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> GateVerdict | None:
     """The verdict that refuses all changes together, where some of them may be better than that."""
-    assert state.built is not None
     if not config.evaluation.use_gate or state.algorithm.ranked is not None:
         return None
-    if state.current.skill.hash not in state.measured or len(changes_of(state)) < 2:
+    if state.current.skill.hash not in state.measured or len(changes_of(state, built)) < 2:
         return None
-    gated = candidate_gated(state, config, state.built, GATE)
+    gated = candidate_gated(state, config, built, GATE)
     verdict = gated.verdict
-    if verdict.taken or not verdict.by_gate or state.built.candidate.hash in state.steering.by_hand:
+    if verdict.taken or not verdict.by_gate or built.candidate.hash in state.steering.by_hand:
         return None
-    felt, turned = noticed(state, config, changes_of(state)), turned_items(state, config)
+    felt, turned = noticed(state, built, config, changes_of(state, built)), turned_items(state, built, config)
     hope = (gain for item, gain in turned.items() if felt[item])
     return verdict if gated.against or any(gain > 0.0 or _takes_ties(state, config) for gain in hope) else None
 
@@ -103,21 +102,21 @@ def _takes_ties(state: SkillsState, config: RunConfig) -> bool:
     return rule_of(gate_config(state, config)).takes_ties
 
 
-def _in_order(state: SkillsState) -> tuple[str, ...]:
-    return tuple(edit.id for edit in applied_edits(state.algorithm.edits, _built(state)))
+def _in_order(state: SkillsState, built: CandidateBuilt) -> tuple[str, ...]:
+    return tuple(edit.id for edit in applied_edits(state.algorithm.edits, built))
 
 
 # --- what is drawn -----------------------------------------------------------------------------------------------
 
 
-def parts_drawn(state: SkillsState, config: RunConfig) -> tuple[Tries, ...]:
+def parts_drawn(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> tuple[Tries, ...]:
     """
     Which items are tried under which part of the changes that they notice; nothing where no item notices two.
 
     Those that came out otherwise come first, and each has one draw: so many as the first gate has left of its cost.
     """
-    changes = changes_of(state)
-    felt, turned = noticed(state, config, changes), turned_items(state, config)
+    changes = changes_of(state, built)
+    felt, turned = noticed(state, built, config, changes), turned_items(state, built, config)
     seed = config.train.seed + where_of(state).number
     order = shuffled([item for item in validation_items(state.started, config) if len(felt[item]) > 1], seed)
     order.sort(key=lambda item: item not in turned)
@@ -149,11 +148,11 @@ def _spent(state: SkillsState) -> int:
     return sum(number for row in counts for number in row if number is not None)  # only imported runs have None
 
 
-def _units(state: SkillsState, config: RunConfig) -> list[Unit]:
+def _units(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> list[Unit]:
     """Every planned result. They are no draws of a text on all items, so they are never added up."""
-    edits, found = applied_edits(state.algorithm.edits, _built(state)), []
+    edits, found = applied_edits(state.algorithm.edits, built), []
     for tries in state.algorithm.parts:
-        tree, _ = made_with(state, [edit for edit in edits if edit.id in tries.edits])
+        tree, _ = made_with(state, built, [edit for edit in edits if edit.id in tries.edits])
         seed, all_items = draw_seed(config.train.seed, 1), validation_items(state.started, config)
         items = [item for item in tries.items if item in all_items]
         found += units_of(
@@ -164,13 +163,13 @@ def _units(state: SkillsState, config: RunConfig) -> list[Unit]:
     return found
 
 
-def _missing(state: SkillsState, config: RunConfig) -> list[Unit]:
-    return [unit for unit in _units(state, config) if unit.item not in _rows(state, unit.place)]
+def _missing(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> list[Unit]:
+    return [unit for unit in _units(state, built, config) if unit.item not in _rows(state, unit.place)]
 
 
-def failed_parts(state: SkillsState, config: RunConfig) -> RunPaused | None:
+def failed_parts(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> RunPaused | None:
     """That too many results could not be measured to say what changes do; nothing where enough could."""
-    rows = [_rows(state, unit.place)[unit.item] for unit in _units(state, config)]
+    rows = [_rows(state, unit.place)[unit.item] for unit in _units(state, built, config)]
     failed = [row for row in rows if not isinstance(row.outcome, Measured)]
     if not too_many_unmeasured([row.outcome for row in rows], config, "val", len(rows)):
         return None
@@ -181,11 +180,6 @@ def failed_parts(state: SkillsState, config: RunConfig) -> RunPaused | None:
         f"{first.item}: {getattr(first.outcome, 'message', '')}",
         hint=unmeasured_hint((row.outcome for row in failed), config),
     )
-
-
-def _built(state: SkillsState) -> CandidateBuilt:
-    assert state.built is not None
-    return state.built
 
 
 def _rows(state: SkillsState, place: str) -> Mapping[str, RolloutCompleted]:

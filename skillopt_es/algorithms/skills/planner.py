@@ -12,16 +12,16 @@ from attrs import frozen
 from skillopt_es.algorithms.skills.gate import GATE, gate_config
 from skillopt_es.algorithms.skills.parts import part_work
 from skillopt_es.algorithms.skills.scope import narrowed
-from skillopt_es.algorithms.skills.state import SkillsState, Where, begun, place_of, tried_at, where_of
+from skillopt_es.algorithms.skills.state import Skills, SkillsState, Where, begun, place_of, tried_at, where_of
 from skillopt_es.algorithms.skills.triggers import trigger_work
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection
 from skillopt_es.engine.evaluations import unmeasured as not_measured
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Work
-from skillopt_es.events.catalog import TrainingStopped
+from skillopt_es.events.catalog import CandidateBuilt, TrainingStopped
 from skillopt_es.events.places import BASELINE
-from skillopt_es.events.values import Minibatch
+from skillopt_es.events.values import Batch, Minibatch
 from skillopt_es.gate.verdicts import candidate_contest, draw_work, final_work, too_large, usual_stop
 from skillopt_es.projections.trust import attempts_of, support_of
 from skillopt_es.skill.folders import ids_of, listing_of
@@ -62,7 +62,7 @@ def _training_work(state: SkillsState, config: RunConfig) -> Work:
         return Decide("stop")
     if state.algorithm.epoch is None or state.algorithm.epoch.epoch != where.epoch:
         return Decide("plan_epoch")
-    return _step_work(state, config, where)
+    return _step_work(state, config, where, state.algorithm.epoch.batches[where.index])
 
 
 def stop(state: SkillsState, config: RunConfig) -> TrainingStopped | None:
@@ -70,42 +70,41 @@ def stop(state: SkillsState, config: RunConfig) -> TrainingStopped | None:
     return usual_stop(state, config)
 
 
-def _step_work(state: SkillsState, config: RunConfig, where: Where) -> Work:
+def _step_work(state: SkillsState, config: RunConfig, where: Where, batch: Batch) -> Work:
     algorithm = state.algorithm
     if algorithm.groups is None:
-        rollouts = None if where.managing else measure(state, _batch(state, where))
+        rollouts = None if where.managing else measure(state, _batch(state, where, batch))
         return rollouts or Decide("plan_management" if where.managing else "plan_groups")
     job = ManageJob if where.managing else EditJob
     waiting = tuple(job(group) for group in algorithm.groups if group.id not in algorithm.patches)
     if waiting:
         return Questions(waiting)
+    ending = _without_candidate(algorithm)
+    if ending:
+        return Decide(ending)
+    return Decide("build") if state.built is None else _gate_work(state, state.built, config, where)
+
+
+def _without_candidate(algorithm: Skills) -> str:
+    """The decision that ends a step whose answers have no edits; empty where they have some."""
     results = [patch.result for patch in algorithm.patches.values()]
     if results and all(result == "failed" for result in results):
-        return Decide("pause_for_optimizer")
-    if not algorithm.edits:
-        broken = any(result in ("unusable", "failed") for result in results)
-        if broken:
-            return Decide("skip:no_usable_patch")
-        return Decide("skip:nothing_proposed" if results else "skip:nothing_asked")
-    return (
-        _gate_work(state, config, where) if state.built is not None and not _part_waits(state) else _build_work(state)
-    )
+        return "pause_for_optimizer"
+    if algorithm.edits:
+        return ""
+    if any(result in ("unusable", "failed") for result in results):
+        return "skip:no_usable_patch"
+    return "skip:nothing_proposed" if results else "skip:nothing_asked"
 
 
-def _build_work(state: SkillsState) -> Work:
-    return Decide("build" if state.built is None else "build_kept")
-
-
-def _part_waits(state: SkillsState) -> bool:
+def _part_waits(state: SkillsState, built: CandidateBuilt) -> bool:
     """Whether it is known what stays of a refused candidate, and that is not built yet."""
-    assert state.built is not None
     ranked = state.algorithm.ranked
-    return ranked is not None and tuple(report.edit for report in state.built.reports) != ranked.chosen
+    return ranked is not None and tuple(report.edit for report in built.reports) != ranked.chosen
 
 
-def _batch(state: SkillsState, where: Where) -> list[Evaluation]:
-    assert state.algorithm.epoch is not None
-    batch, place = state.algorithm.epoch.batches[where.index], where.place.in_batch(0)
+def _batch(state: SkillsState, where: Where, batch: Batch) -> list[Evaluation]:
+    place = where.place.in_batch(0)
     items = tried_at(state, place, batch.items)
     if not items:  # all of them may have been retracted
         return []
@@ -121,41 +120,41 @@ def _batch(state: SkillsState, where: Where) -> list[Evaluation]:
     ]
 
 
-def _gate_work(state: SkillsState, config: RunConfig, where: Where) -> Work:
-    assert state.built is not None
-    if state.built.candidate.hash == state.built.parent:
+def _gate_work(state: SkillsState, built: CandidateBuilt, config: RunConfig, where: Where) -> Work:
+    if _part_waits(state, built):
+        return Decide("build_kept")
+    if built.candidate.hash == built.parent:
         return Decide("skip:unchanged")
-    if over_cap(state, config):
+    if over_cap(state, built, config):
         return Decide("skip:too_large")
-    if untrusted_parts(state, config):
+    if untrusted_parts(state, built, config):
         return Decide("skip:untrusted_only")
-    narrow = None if where.managing else narrowed(state, config)
+    narrow = None if where.managing else narrowed(state, built, config)
     if narrow is not None:
-        return measure(state, [narrow]) or _verdict(state, config)
+        return measure(state, [narrow]) or _verdict(state, built, config)
     if config.evaluation.use_gate:
-        drawing = draw_work(state, gate_config(state, config), candidate_contest(state, config, state.built, GATE))
+        drawing = draw_work(state, gate_config(state, config), candidate_contest(state, config, built, GATE))
     else:
         drawing = measure(
             state,
             not_measured(
-                state, config, [(place_of(state).gate, state.built.candidate)], validation_items(state.started, config)
+                state, config, [(place_of(state).gate, built.candidate)], validation_items(state.started, config)
             ),
         )
-    return drawing or _verdict(state, config)
+    return drawing or _verdict(state, built, config)
 
 
-def _verdict(state: SkillsState, config: RunConfig) -> Work:
+def _verdict(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Work:
     """A change of the list meets its trigger set, too; what is refused as a whole may have a part that stays."""
-    triggers = trigger_work(state, config, GATE)
+    triggers = trigger_work(state, built, config, GATE)
     if triggers is not None:
         return triggers
-    return part_work(state, config) or Decide("gate_candidate")
+    return part_work(state, built, config) or Decide("gate_candidate")
 
 
-def over_cap(state: SkillsState, config: RunConfig) -> str:
+def over_cap(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> str:
     """Which bound the candidate breaks; empty for none. What was over it before may stay as it is, but not grow."""
-    assert state.built is not None
-    candidate, current, skills = state.built.candidate, state.current.skill, config.skills
+    candidate, current, skills = built.candidate, state.current.skill, config.skills
     many, listed = len(ids_of(candidate)), len(listing_of(candidate))
     if many > max(skills.most_skills, len(ids_of(current))):
         return f"{many} skills, and skills.most_skills is {skills.most_skills}"
@@ -164,12 +163,12 @@ def over_cap(state: SkillsState, config: RunConfig) -> str:
     return too_large(config, candidate)
 
 
-def untrusted_parts(state: SkillsState, config: RunConfig) -> str:
+def untrusted_parts(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> str:
     """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
-    if not config.evaluation.no_untrusted_only or state.built is None:
+    if not config.evaluation.no_untrusted_only:
         return ""
     origins = {edit.id: edit.origins for edit in state.algorithm.edits}
-    applied = [report.edit for report in state.built.reports if report.status.startswith("applied")]
+    applied = [report.edit for report in built.reports if report.status.startswith("applied")]
     doubtful = [
         name
         for name in applied

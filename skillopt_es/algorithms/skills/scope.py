@@ -19,58 +19,54 @@ from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import selection
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Evaluation
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted
 from skillopt_es.events.values import DRAWS_ONCE, WHOLE_FILES
 from skillopt_es.skill.folders import SKILL_FILE, always_shown, files_of, ids_of, index_of, skill_of, skills_in
 
 
-def changed_bodies(state: SkillsState) -> frozenset[str]:
+def changed_bodies(state: SkillsState, built: CandidateBuilt) -> frozenset[str]:
     """The skills of which only what they say is changed; none where what is listed or always shown is changed, too."""
-    assert state.built is not None
     edits = {edit.id: edit for edit in state.algorithm.edits}
-    applied = [edits[report.edit] for report in state.built.reports if report.status.startswith("applied")]
+    applied = [edits[report.edit] for report in built.reports if report.status.startswith("applied")]
     for edit in applied:
         new_file = edit.op == "create" and not edit.file.endswith(f"/{SKILL_FILE}")
         if edit.op in WHOLE_FILES and not new_file:
             return frozenset()
     changed = frozenset(skill_of(edit.file) for edit in applied)
-    shown = skills_in(always_shown(state.current.skill)) + skills_in(always_shown(state.built.candidate))
-    return frozenset() if changed & set(shown) or _listed_otherwise(state) else changed
+    shown = skills_in(always_shown(state.current.skill)) + skills_in(always_shown(built.candidate))
+    return frozenset() if changed & set(shown) or _listed_otherwise(state, built) else changed
 
 
-def _listed_otherwise(state: SkillsState) -> bool:
+def _listed_otherwise(state: SkillsState, built: CandidateBuilt) -> bool:
     """Whether an edit of a text has changed what is listed: the line of a description is a line of a text, too."""
-    assert state.built is not None
-    return index_of(state.built.candidate) != index_of(state.current.skill)
+    return index_of(built.candidate) != index_of(state.current.skill)
 
 
-def lost_recall(state: SkillsState, config: RunConfig) -> Objection | None:
+def lost_recall(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Objection | None:
     """That too many items do not open a skill any more that the candidate left alone; nothing where that is allowed."""
     most = config.skills.recall_loss
-    lost = () if most is None or state.built is None else passing_by(state, config)
+    lost = () if most is None else passing_by(state, built, config)
     return Objection("lost_recall", lost) if most is not None and len(lost) > most else None
 
 
-def passing_by(state: SkillsState, config: RunConfig) -> tuple[str, ...]:
+def passing_by(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> tuple[str, ...]:
     """The items that opened a skill which the candidate leaves as it is, and do not open it under the candidate."""
-    assert state.built is not None
-    before, after = state.current.skill, state.built.candidate
+    before, after = state.current.skill, built.candidate
     same = {skill for skill in ids_of(before) if files_of(before, skill) == files_of(after, skill)}
     old, new = (state.algorithm.views.get(each.hash, {}) for each in (before, after))
     items = validation_items(state.started, config)
     return tuple(item for item in items if item in new and same & set(old.get(item, ())) - set(new[item]))
 
 
-def narrowed(state: SkillsState, config: RunConfig) -> Evaluation | None:
+def narrowed(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Evaluation | None:
     """The candidate's evaluation on the items that can tell; None where it has to meet all of them."""
-    assert state.built is not None
     evaluation, current = config.evaluation, state.current.skill.hash
     views, known = state.algorithm.views.get(current), state.measured.get(current)
-    changed = changed_bodies(state)
+    changed = changed_bodies(state, built)
     if not changed or views is None or known is None or not config.skills.sentinels:
         return None
     once = evaluation.use_gate and evaluation.gate_rule in DRAWS_ONCE and not state.current.stale_from
-    if not once or state.built.candidate.hash in state.measured:
+    if not once or built.candidate.hash in state.measured:
         return None
     items = validation_items(state.started, config)
     watched = shuffled(items, config.train.seed)[: config.skills.sentinels]
@@ -78,7 +74,7 @@ def narrowed(state: SkillsState, config: RunConfig) -> Evaluation | None:
     carried = tuple(item for item in items if item not in opens and item not in watched)
     if not carried or not opens:
         return None
-    whole = selection(config, place_of(state).gate, state.built.candidate, items)
+    whole = selection(config, place_of(state).gate, built.candidate, items)
     if _moved(state, whole, [item for item in watched if item not in opens], changed):
         return whole
     return evolve(whole, carried=carried, carried_from=current)

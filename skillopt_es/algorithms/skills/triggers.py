@@ -29,10 +29,10 @@ from skillopt_es.engine.algorithms import GatePolicy, Objection
 from skillopt_es.engine.draws import draw_seed, shuffled
 from skillopt_es.engine.evaluations import measure
 from skillopt_es.engine.work import Decide, Evaluation, Work
+from skillopt_es.events.catalog import CandidateBuilt
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree, Tries
 from skillopt_es.gate.verdicts import candidate_gated
-from skillopt_es.projections.core import waiting
 from skillopt_es.skill.folders import entries_of, ids_of, skills_in
 
 SHOULD, SHOULD_NOT, NONE = "should", "should-not", "none"
@@ -60,14 +60,13 @@ class Routing:
         return bool(set(after) & {name for skill in touched for name in self.became.get(skill, (skill,))})
 
 
-def routing_of(state: SkillsState) -> Routing:
+def routing_of(state: SkillsState, built: CandidateBuilt) -> Routing:
     """What the open step's candidate changes in the list."""
-    assert state.built is not None
-    before, after = _listed(state.current.skill), _listed(state.built.candidate)
+    before, after = _listed(state.current.skill), _listed(built.candidate)
     return Routing(
         old=frozenset(skill for skill, said in before.items() if after.get(skill) != said),
         new=frozenset(skill for skill, said in after.items() if before.get(skill) != said),
-        became=became(applied_edits(state.algorithm.edits, state.built)),
+        became=became(applied_edits(state.algorithm.edits, built)),
     )
 
 
@@ -75,19 +74,21 @@ def _listed(tree: SkillTree) -> dict[str, str]:
     return {each.id: each.description for each in entries_of(tree) if not each.always}
 
 
-def trigger_work(state: SkillsState, config: RunConfig, policy: GatePolicy[Skills]) -> Work | None:
+def trigger_work(
+    state: SkillsState, built: CandidateBuilt, config: RunConfig, policy: GatePolicy[Skills]
+) -> Work | None:
     """What of the trigger set is still to be drawn or tried; nothing where the candidate is refused without it."""
     planned = state.algorithm.triggers
     if planned:
-        return measure(state, _evaluations(state, config, planned))
-    if not drawn(state, config) or not candidate_gated(state, config, waiting(state), policy).verdict.taken:
+        return measure(state, _evaluations(state, built, config, planned))
+    if not drawn(state, built, config) or not candidate_gated(state, config, built, policy).verdict.taken:
         return None
     return Decide("draw_triggers")
 
 
-def drawn(state: SkillsState, config: RunConfig) -> tuple[Tries, ...]:
+def drawn(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> tuple[Tries, ...]:
     """The trigger set, by the run's seed: of each kind at most so many; empty where the list stays as it is."""
-    routing, most = routing_of(state), config.skills.triggers
+    routing, most = routing_of(state, built), config.skills.triggers
     if not (routing.old or routing.new) or not config.evaluation.use_gate:
         return ()
     seed, found = config.train.seed + where_of(state).number, _telling(state, config)
@@ -109,8 +110,9 @@ def _telling(state: SkillsState, config: RunConfig) -> list[Sighting]:
     ]
 
 
-def _evaluations(state: SkillsState, config: RunConfig, planned: Iterable[Tries]) -> list[Evaluation]:
-    assert state.built is not None
+def _evaluations(
+    state: SkillsState, built: CandidateBuilt, config: RunConfig, planned: Iterable[Tries]
+) -> list[Evaluation]:
     train = state.started.splits.train
     there = {
         tries.place: tried_at(state, tries.place, tuple(item for item in tries.items if item in train))
@@ -122,7 +124,7 @@ def _evaluations(state: SkillsState, config: RunConfig, planned: Iterable[Tries]
             purpose="train",
             split="train",
             items=items,
-            skill=state.built.candidate,
+            skill=built.candidate,
             seed=draw_seed(config.train.seed, 1),
         )
         for place, items in there.items()
@@ -143,12 +145,12 @@ class Met:
     right: bool
 
 
-def triggers_met(state: SkillsState, config: RunConfig) -> tuple[Met, ...]:
+def triggers_met(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> tuple[Met, ...]:
     """The items of the trigger set that were measured; none where there is no set."""
     planned = state.algorithm.triggers
     if not planned:
         return ()
-    routing, before = routing_of(state), {each.attempt.item: each for each in _telling(state, config)}
+    routing, before = routing_of(state, built), {each.attempt.item: each for each in _telling(state, config)}
     return tuple(
         Met(
             item=row.item,
@@ -165,14 +167,16 @@ def triggers_met(state: SkillsState, config: RunConfig) -> tuple[Met, ...]:
     )
 
 
-def misrouted(state: SkillsState, config: RunConfig) -> tuple[str, ...]:
+def misrouted(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> tuple[str, ...]:
     """The items of the trigger set that the candidate sends wrong: they open otherwise than they should, and fail."""
-    return tuple(each.item for each in triggers_met(state, config) if not config.passes(each.now) and not each.right)
+    return tuple(
+        each.item for each in triggers_met(state, built, config) if not config.passes(each.now) and not each.right
+    )
 
 
-def objection(state: SkillsState, config: RunConfig) -> Objection | None:
+def objection(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Objection | None:
     """Why a candidate that its rule would take is refused: items pass by what they opened, or are sent wrong."""
     most = config.skills.misrouted
-    wrong = misrouted(state, config) if most is not None and state.built is not None else ()
+    wrong = misrouted(state, built, config) if most is not None else ()
     sent_wrong = Objection("misrouted", wrong) if most is not None and len(wrong) > most else None
-    return scope.lost_recall(state, config) or sent_wrong
+    return scope.lost_recall(state, built, config) or sent_wrong
