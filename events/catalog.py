@@ -702,6 +702,8 @@ def names_of(kinds: Iterable[type[Event]]) -> tuple[str, ...]:
 
 STEP_ENDS: tuple[type[Event], ...] = (CandidateGated, StepSkipped, GapFound)
 """The events that may end a step."""
+MILESTONES: tuple[type[Event], ...] = (*STEP_ENDS, EpochCompleted)
+"""The events after which the head of a log is noted outside of it, and what follows has evidence of its own."""
 
 
 def ended_step(event: Event) -> int | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from skillopt_es.door.run import Run, compare, open_run
     from skillopt_es.door.work import Watch
-    from skillopt_es.engine.algorithms import Algorithm
+    from skillopt_es.engine.algorithm import Algorithm
     from skillopt_es.errors import (
         AwaitingAnswers,
         BackendError,

@@ -13,7 +13,8 @@ from support.make_golden import GOLDEN, state_digest
 from support.tamper import with_unknown_event
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.algorithms import Algorithm, algorithm_of
+from skillopt_es.engine.algorithm import Algorithm
+from skillopt_es.engine.algorithms import algorithm_of
 from skillopt_es.engine.loop import derive
 from skillopt_es.engine.work import Decide, Work
 from skillopt_es.events.catalog import (

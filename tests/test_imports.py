@@ -100,6 +100,12 @@ def test_inside_the_trainer_a_room_imports_only_those_below_it() -> None:
     assert wrong == AGAINST_THE_ARROWS
 
 
+def test_the_gate_looks_up_no_algorithm() -> None:
+    """It is given its policy."""
+    inside = ROOT / "skillopt_es" / "gate"
+    assert not [file.name for file in inside.glob("*.py") if "skillopt_es.engine.algorithms" in ours(file)]
+
+
 def test_ports_have_one_door() -> None:
     """The modules inside keep their subjects apart; everybody else imports from the package."""
     files = [file for folder in (*OUTSIDE, "skillopt_es", "tests") for file in (ROOT / folder).rglob("*.py")]

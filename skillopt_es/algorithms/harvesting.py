@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skillopt_es.engine.algorithms import Algorithm, Refusal, Words
+from skillopt_es.engine.algorithm import Algorithm, Commands, Refusal, Stands, Words
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.events.catalog import Recorded
 
@@ -26,12 +26,16 @@ HARVEST: Algorithm[None] = Algorithm(
     evolve={},
     next_work=lambda state, run: None,
     decisions={},
-    under_way=lambda state: "",
-    words=Words(position=lambda state: "the calls of a harvest, no training run"),
-    check=check_harvest,
-    refuses={
-        "start": Refusal("has no tasks to train on", hint="`skillopt-es harvest` makes some"),
-        "resume": Refusal(_NO_TRAINING.why, hint="`skillopt-es harvest propose` continues it"),
-        **dict.fromkeys(("fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"), _NO_TRAINING),
-    },
+    words=Words(stands=lambda state: Stands(position="the calls of a harvest, no training run")),
+    commands=Commands(
+        under_way=lambda state: "",
+        check=check_harvest,
+        refuses={
+            "start": Refusal("has no tasks to train on", hint="`skillopt-es harvest` makes some"),
+            "resume": Refusal(_NO_TRAINING.why, hint="`skillopt-es harvest propose` continues it"),
+            **dict.fromkeys(
+                ("fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"), _NO_TRAINING
+            ),
+        },
+    ),
 )

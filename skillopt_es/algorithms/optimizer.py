@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Asking
+from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import fenced, unpacked
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted

@@ -8,7 +8,7 @@ is asked of the planner and performed anew, with answers from the journal alone,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 from attrs import define, field
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Algorithm, algorithm_at, algorithm_of, evolve
+from skillopt_es.engine.algorithm import Algorithm
+from skillopt_es.engine.algorithms import algorithm_at, algorithm_of, evolve
 from skillopt_es.engine.differences import (
     ILLEGAL,
     CheckReport,
@@ -34,6 +35,7 @@ from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.work import Rollouts, Unit
 from skillopt_es.events.catalog import (
+    MILESTONES,
     Event,
     EvidenceRetracted,
     Recorded,
@@ -71,7 +73,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
-    own = algorithm_of(first.event).check
+    own = algorithm_of(first.event).commands.check
     if own is not None:
         return own(chain([first], events), folder)
     config = config_of_run(first.event, folder)
@@ -122,7 +124,8 @@ class _Walk:
     decisions: int = 0
     rollouts: int = 0
     erased: int = 0
-    blind: Hashable = None
+    ended: int = 0
+    blind: int | None = None
     retracting: tuple[str, ...] = ()
 
     @property
@@ -152,14 +155,14 @@ class _Walk:
     def _take(self, event: Event) -> None:
         """An event as it is recorded, though it does not follow; what was due is planned anew after it."""
         self.coming.clear()
-        self.state = evolve(self.state, event)
+        self._evolve(event)
         if isinstance(event, RunForked | RunResumed):
             self.config = config_of_run(self.state.started, self.folder, self.state.overrides)
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
-        per_epoch, total = self.algorithm.steps(self.config.train, len(event.splits.train))
+        per_epoch, total = self.algorithm.plan.steps(self.config.train, len(event.splits.train))
         wanted = {"steps_per_epoch": per_epoch, "total_steps": total}
         found = {name: getattr(event, name) for name in wanted}
         if found != wanted:
@@ -199,7 +202,7 @@ class _Walk:
 
     def _is_blind(self, recorded: Recorded) -> bool:
         """Whether what is derived in this step goes back to texts that were erased."""
-        here = self.algorithm.stage(self.state)
+        here = self.ended
         redacted = recorded.seq in self.redacted and not isinstance(recorded.event, RolloutCompleted)
         if self.evidence.missed or redacted:
             self.blind, self.evidence.missed = here, False
@@ -216,7 +219,7 @@ class _Walk:
         self.coming.clear()
         overrides = {**self.state.overrides, **{setting.key: setting.value for setting in event.overrides}}
         config = config_of_run(self.state.started, self.folder, overrides)
-        why = contradiction(self.state, self.config, config)
+        why = contradiction(self.state, self.config, config, self.algorithm.commands)
         if why:
             return mismatch(recorded, f"changes what cannot change here: {why}")
         values = gate_values(self.state, self.texts, self.config.evaluation, config)
@@ -266,7 +269,7 @@ class _Walk:
             return True
         if isinstance(event, EvidenceRetracted):
             ordered = self.retracting == event.items and not event.place
-            return (ordered or self.state.forked is not None) and not self.algorithm.under_way(self.state)
+            return (ordered or self.state.forked is not None) and not self.algorithm.commands.under_way(self.state)
         if isinstance(event, RunSteered):
             return self.state.status == "running"
         outside = ("interrupt", "error", "handoff", "budget", "asked")
@@ -301,6 +304,10 @@ class _Walk:
         return None
 
     def _fold(self, event: Event) -> None:
-        self.state = evolve(self.state, event)
+        self._evolve(event)
         self.retracting = (event.text,) if isinstance(event, RunSteered) and event.order == "retract" else ()
         self.events += 1
+
+    def _evolve(self, event: Event) -> None:
+        self.state = evolve(self.state, event)
+        self.ended += isinstance(event, MILESTONES)

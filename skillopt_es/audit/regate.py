@@ -15,12 +15,14 @@ from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Judging, algorithm_at
+from skillopt_es.engine.algorithm import Judging
+from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.algorithms import evolve as after
 from skillopt_es.engine.evaluations import mean_score, most_score
 from skillopt_es.engine.steering import values_without
 from skillopt_es.engine.work import Contest
 from skillopt_es.events.catalog import (
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -206,7 +208,7 @@ class _Walk:
         return "untrusted_only" if self._doubts() else ""
 
     def _doubts(self) -> str:
-        return algorithm_at(self.other).doubts(self.other, self.config)
+        return algorithm_at(self.other).gate.doubts(self.other, self.config)
 
     def _as_current(self, candidate: SkillTree) -> bool:
         return counts_as_measured(self.other, self.config, self.other.current, candidate)
@@ -246,10 +248,9 @@ class _Walk:
 
     def _elsewhere(self, seq: int, event: Event) -> Event:
         """Any other event: a verdict of the algorithm's own is judged anew; else the algorithm says what stays."""
-        algorithm = algorithm_at(self.other)
-        judging = algorithm.judging(self.other, self.config, event)
+        judging = algorithm_at(self.other).gate.judging(self.other, self.config, event)
         if judging is None:
-            return algorithm.elsewhere(self.other, event, self._same_current())
+            return _in_another_history(event, self.other, same=self._same_current())
         assert isinstance(event, Judgement)
         why = self._missing(event.candidate, judging)
         if why:
@@ -303,7 +304,7 @@ class _Walk:
             return self._undrawn(judging.contest, self.config)
         policy = algorithm_at(self.other).gate
         contest = candidate_contest(self.other, self.config, waiting(self.other), policy)
-        return self._undrawn(contest, policy.config(self.other, self.config))
+        return self._undrawn(contest, policy.terms(self.other, self.config).config)
 
     def _undrawn(self, contest: Contest, config: RunConfig) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""
@@ -369,6 +370,30 @@ class _Walk:
         self.parted = self.parted or verdict.changed is None
         self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
         self.parted = self.parted or verdict.changed is True
+
+
+def _in_another_history(event: Event, state: AnyState, *, same: bool) -> Event:
+    """
+    What nobody judged, in another history: guidance that met no gate, and notes that came after a verdict.
+
+    Where its current text is not the `same`, that text stays as it is; what was to be put in counts as settled.
+    """
+    match event:
+        case SlowUpdateApplied(verdict=verdict) if not same:
+            settled = evolve(verdict, action="unchanged", stale_from="")
+            return evolve(event, skill=state.current.skill, verdict=settled)
+        case SlowUpdateApplied(verdict=verdict):
+            known = state.measured.get(event.candidate)
+            value = None if known is None or verdict.candidate_value is None else known.value
+            return evolve(event, verdict=evolve(verdict, candidate_value=value))
+        case AppendixWritten() if not same:
+            return evolve(event, skill=state.current.skill)
+        case AppendixWritten():
+            known = state.measured.get(event.skill.hash)
+            value = None if known is None or event.value is None else known.value
+            return evolve(event, value=value, previous_value=state.current.value)
+        case _:
+            return event
 
 
 def _outcomes(state: AnyState, event: SkillScored) -> list[Outcome]:

@@ -160,7 +160,7 @@ def before(evidence: Evidence, log: EventLog) -> tuple[int, int | None]:
         if meets(evidence, recorded.event):
             return clean, recorded.seq
         state = evolve(state, recorded.event)
-        if state.completed is None and not algorithm_at(state).under_way(state):
+        if state.completed is None and not algorithm_at(state).commands.under_way(state):
             clean = recorded.seq
     return clean, None
 

@@ -81,7 +81,7 @@ class Progress:
     def _where(self) -> str:
         """The step that is under way, where there is one."""
         state = self._tally.state
-        step = None if state is None else algorithm_at(state).words.step(state)
+        step = None if state is None else algorithm_at(state).words.stands(state).step
         return "" if step is None else f"step {step}: "
 
     def _wait(self) -> None:

@@ -13,7 +13,8 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.config import TRAINING, RunConfig, config_of, load_config, with_overrides
 from skillopt_es.door.tasks import KeptTasks, Tasks, kept_below
-from skillopt_es.engine.algorithms import Algorithm, hand_over
+from skillopt_es.engine.algorithm import Algorithm
+from skillopt_es.engine.algorithms import hand_over
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Json, Role

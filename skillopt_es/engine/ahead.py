@@ -14,13 +14,11 @@ from contextlib import aclosing
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.attempts import Attempt, RolloutPorts, jobs_at_once
 from skillopt_es.engine.calls import Answer, LiveCalls
-from skillopt_es.engine.work import AddUp, Decide, Unit, Work
+from skillopt_es.engine.work import AddUp, Decide, Rollouts, Unit, Work
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
-from skillopt_es.projections.state import AnyState
 
 
 @frozen
@@ -47,9 +45,9 @@ class Ahead:
         self._place = ""
         self._open: list[asyncio.Task[None]] = []
 
-    def planned(self, work: Work, state: AnyState) -> None:
+    def planned(self, work: Work) -> None:
         """To be called with all work before it is performed."""
-        units = algorithm_at(state).ahead(work, state)
+        units = work.ahead if isinstance(work, Rollouts) else ()
         # It is called with all work of a gate, and begins at the first.
         if units and self._place != units[0].place:
             self._place = units[0].place

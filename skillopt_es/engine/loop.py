@@ -19,7 +19,8 @@ from attrs import frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.algorithms import Algorithm, Consulted, algorithm_of, fold
+from skillopt_es.engine.algorithm import Algorithm, Consulted
+from skillopt_es.engine.algorithms import algorithm_of, fold
 from skillopt_es.engine.attempts import RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
@@ -29,7 +30,7 @@ from skillopt_es.engine.observers import Observer
 from skillopt_es.engine.steering import Orders, events_of, is_due
 from skillopt_es.engine.work import AddUp, Decide, Derived, Emission, Questions, Rollouts, Work
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
-from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused
+from skillopt_es.events.catalog import MILESTONES, Event, RolloutCompleted, RunPaused
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Json
 from skillopt_es.events.writer import RunWriter
@@ -155,7 +156,7 @@ class Trainer:
     async def _perform(self, work: Work) -> None:
         self._control.observer.planned(work, self.state)
         if self._ahead is not None:
-            self._ahead.planned(work, self.state)
+            self._ahead.planned(work)
         if isinstance(work, Questions) or (isinstance(work, Decide) and work.reads_back):
             await self.settled()  # they read back what the log has of the trajectories
         # What it needs was all in the state when it began.
@@ -213,7 +214,7 @@ class Trainer:
         await self._log.append(events, expected=expected, texts=texts)
         for seq, (event, state) in enumerate(zip(events, states, strict=True), start=expected + 1):
             self._control.observer.happened(seq, event, state)
-        if any(isinstance(event, self._algorithm.milestones) for event in events):
+        if any(isinstance(event, MILESTONES) for event in events):
             await self._log.anchor()
 
     async def _pause(

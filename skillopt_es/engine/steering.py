@@ -70,7 +70,7 @@ class Orders(Protocol):
 
 def is_due(asked: Asked, state: AnyState) -> bool:
     """Whether an order can be followed now; an open step has its text and its items already."""
-    return asked.order not in _BETWEEN_STEPS or not algorithm_at(state).under_way(state)
+    return asked.order not in _BETWEEN_STEPS or not algorithm_at(state).commands.under_way(state)
 
 
 def check_order(asked: Asked, state: AnyState | None) -> None:
@@ -80,8 +80,8 @@ def check_order(asked: Asked, state: AnyState | None) -> None:
     if state.completed is not None:
         raise OrderRefused("the run is over")
     algorithm = algorithm_at(state)
-    if asked.order not in algorithm.heeds:
-        able = ", ".join(sorted(algorithm.heeds)) or "nothing"
+    if asked.order not in algorithm.commands.heeds:
+        able = ", ".join(sorted(algorithm.commands.heeds)) or "nothing"
         raise OrderRefused(f"a run of {algorithm.name} cannot be told to {asked.order}", hint=f"it heeds: {able}")
     if not asked.by.strip() or not asked.why.strip():
         raise OrderRefused("an order says who gives it and why")

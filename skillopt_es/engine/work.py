@@ -56,9 +56,14 @@ class Unit:
 
 @frozen
 class Rollouts:
-    """Units that may all run at once; their results are recorded in this order."""
+    """
+    Units that may all run at once; their results are recorded in this order.
+
+    `ahead` is what comes next if these come to nothing: it may be tried beside them.
+    """
 
     units: tuple[Unit, ...]
+    ahead: tuple[Unit, ...] = ()
 
 
 @frozen

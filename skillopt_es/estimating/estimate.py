@@ -87,10 +87,10 @@ class Estimate:
 def estimate_of(run: Planned, past: Sequence[PastRun]) -> Estimate:
     """The estimate of a run."""
     steps, epochs, algorithm = run.started.total_steps, run.config.train.num_epochs, algorithm_of(run.started)
-    parts = with_judge(algorithm.plan(run, steps, epochs), run)
+    parts = with_judge(algorithm.plan.parts(run, steps, epochs), run)
     prices = prices_in(run.config.resolved)
     lines = tuple(_line(part, run, past, prices) for part in parts)
-    within = run.config.budget.max_calls if algorithm.by_calls else None
+    within = run.config.budget.max_calls if algorithm.plan.by_calls else None
     lines = _fitted(lines, within)
     costs = [line.cost for line in lines]
     seconds, time_basis = _time(parts, lines, past)

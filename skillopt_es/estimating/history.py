@@ -158,7 +158,7 @@ def _measured(name: str, run: Planned, log: EventLog, *, alike: bool) -> PastRun
         call = row.call
         if call.repeats or asks_itself(call):
             continue
-        of_kind = calls.setdefault(algorithm.kind_of(call.slot, call.stage), Calls())
+        of_kind = calls.setdefault(algorithm.plan.kind_of(call.slot, call.stage), Calls())
         of_kind.count += 1
         of_kind.latency_ms += call.latency_ms
         if call.input_tokens is not None and call.output_tokens is not None:
@@ -166,7 +166,7 @@ def _measured(name: str, run: Planned, log: EventLog, *, alike: bool) -> PastRun
             of_kind.input += call.input_tokens
             of_kind.output += call.output_tokens
             of_kind.cached += call.cached_tokens if call.cached_tokens is not None else 0
-    parts = with_judge(algorithm.plan(run, progress.steps, max(1, progress.epochs)), run)
+    parts = with_judge(algorithm.plan.parts(run, progress.steps, max(1, progress.epochs)), run)
     return PastRun(
         name=name,
         alike=alike,

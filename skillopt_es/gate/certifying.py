@@ -16,7 +16,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Decision, GatePolicy
+from skillopt_es.engine.algorithm import Decision, GatePolicy
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import measure
 from skillopt_es.engine.evidence import RecordedTexts

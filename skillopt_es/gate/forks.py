@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 from attrs import AttrsInstance, asdict
 
 from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig, limits_answers
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
-from skillopt_es.engine.algorithms import algorithm_at
+from skillopt_es.engine.algorithm import Commands
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.verdicts import too_little
-from skillopt_es.projections.state import AnyState
+from skillopt_es.projections.state import AnyState, RunState
+
+S = TypeVar("S")
 
 GATE_KEYS = (
     "use_gate",
@@ -40,18 +43,18 @@ _PATIENCE = (
 )
 
 
-def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
+def contradiction(state: RunState[S], old: RunConfig, new: RunConfig, commands: Commands[S]) -> str:
     """Why what a fork wants to change does not fit what stands before it; empty when it does."""
     if _deciding(old) == _deciding(new) and not _limits_otherwise(old, new):
         return ""
-    begun = algorithm_at(state).under_way(state)
+    begun = commands.under_way(state)
     if begun:
         return f"{begun} under way, and the same settings must decide both halves of it"
     items = len(state.started.splits.val)
     return (
         _against_the_start(old, new, items)
         or (_against_what_was_measured(old, new) if state.measured else "")
-        or algorithm_at(state).contradicts(state, old, new)
+        or commands.contradicts(state, old, new)
     )
 
 

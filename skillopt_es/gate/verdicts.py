@@ -16,7 +16,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Decision, GatePolicy
+from skillopt_es.engine.algorithm import Decision, GatePolicy
 from skillopt_es.engine.evaluations import begun_draw, mean_score, measure, selection, test_evaluations, units_of
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import AddUp, Contest, Decide, Evaluation, Rollouts, Work
@@ -373,14 +373,14 @@ def standing_value(standing: Standing, score: Score, config: RunConfig) -> float
 
 def candidate_contest(state: RunState[S], config: RunConfig, built: CandidateBuilt, policy: GatePolicy[S]) -> Contest:
     """The candidate that waits for its verdict against the current skill, drawn at the open step's places."""
-    place = policy.place(state)
+    place, terms = policy.place(state), policy.terms(state, config)
     return Contest(
         candidate=built.candidate,
         standing=state.current,
-        items=policy.items(state, config),
+        items=terms.items,
         candidate_place=place.gate,
         current_place=place.current,
-        told=policy.told(state, config),
+        told=terms.told,
     )
 
 
@@ -388,7 +388,7 @@ def candidate_gated(
     state: RunState[S], config: RunConfig, built: CandidateBuilt, policy: GatePolicy[S]
 ) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
-    contest, config = candidate_contest(state, config, built, policy), policy.config(state, config)
+    contest, config = candidate_contest(state, config, built, policy), policy.terms(state, config).config
     found = weighed(state, config, contest, contest.against(state.best), use_gate=config.evaluation.use_gate)
     objection = policy.objection(state, built, config) if found.taken and found.by_gate else None
     if objection is not None:
@@ -415,13 +415,14 @@ def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict
 
 def final_contest(state: RunState[S], config: RunConfig, policy: GatePolicy[S]) -> Contest:
     """The final skill against the best one."""
+    terms = policy.terms(state, config)
     return Contest(
         candidate=state.current.skill,
         standing=state.best,
-        items=policy.items(state, config),
+        items=terms.items,
         candidate_place=FINAL_VAL,
         current_place=FINAL_BEST,
-        told=policy.told(state, config),
+        told=terms.told,
     )
 
 

@@ -91,9 +91,9 @@ class Tally:
         called = algorithm_at(state).words
         match work:
             case Rollouts(units):
-                self.stage, self.total = called.trying(units[0]), len(units)
+                self.stage, self.total = called.doing(units[0]), len(units)
             case Questions(jobs):
-                self.stage, self.total = called.asking[type(jobs[0])], len(jobs)
+                self.stage, self.total = called.doing(jobs[0]), len(jobs)
             case _:
                 return
         self.done = self.answered = self.failed = 0
@@ -121,7 +121,7 @@ class Tally:
         """How long the rest takes, if each step takes as long as those of this session did."""
         state = self.state
         done = 0 if state is None else state.steps_done - (self.steps_before or 0)
-        if state is None or not done or (algorithm_at(state).by_calls and most_calls(state) is not None):
+        if state is None or not done or (algorithm_at(state).plan.by_calls and most_calls(state) is not None):
             return None
         return (state.started.total_steps - state.steps_done) * (self.clock() - self.began) / done
 
@@ -129,7 +129,7 @@ class Tally:
     def now(self) -> Now:
         """Everything at once."""
         return Now(
-            where="" if self.state is None else algorithm_at(self.state).words.where(self.state),
+            where="" if self.state is None else algorithm_at(self.state).words.stands(self.state).where,
             stage=self.stage,
             total=self.total,
             done=min(self.done, self.total),

@@ -12,11 +12,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TextIO
 
-from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.engine.work import Work
 from skillopt_es.events.catalog import Event, RunCompleted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.places import Place
 from skillopt_es.logs import as_json, bound, listening, logger
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import is_run
@@ -86,7 +86,13 @@ def _place(event: Event, state: AnyState) -> str:
     if isinstance(event, RunCompleted):
         return ""
     place: str | None = getattr(event, "place", None)
-    return place or algorithm_at(state).words.place(event, state) or ""
+    step: int | None = getattr(event, "step", None)
+    epoch: int | None = getattr(event, "epoch", None)
+    if place:
+        return place
+    if step:
+        return Place.of_step((step - 1) // max(1, state.started.steps_per_epoch) + 1, step)
+    return Place.of_epoch(epoch) if epoch else ""
 
 
 def ahead_gave_up(error: Exception) -> None:

@@ -18,7 +18,7 @@ def position(state: AnyState | None) -> str:
         return "nothing has happened yet"
     if state.completed is not None:
         return f"complete after {counted(state.steps_done, 'step')}"
-    return algorithm_at(state).words.position(state)
+    return algorithm_at(state).words.stands(state).position
 
 
 def counted_verdicts(counts: Counts) -> str:

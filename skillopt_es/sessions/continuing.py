@@ -8,7 +8,8 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, any_overrides
-from skillopt_es.engine.algorithms import algorithm_of, check_allowed, fold_log
+from skillopt_es.engine.algorithm import HandsOn
+from skillopt_es.engine.algorithms import check_allowed, fold_log
 from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
@@ -38,7 +39,9 @@ def read_before(folder: Path, overrides: Sequence[str]) -> Before:
     started = state.started
     check_allowed("resume", started, folder.name)
     changed = {**state.overrides, **any_overrides(overrides)}
-    learned = algorithm_of(started).hands_on(state, Learned(run=folder.name, run_id=run_id, seq=seq))
+    learned = Learned(run=folder.name, run_id=run_id, seq=seq)
+    if isinstance(state.algorithm, HandsOn):
+        learned = state.algorithm.hands_on(learned)
     config = config_of_run(started, folder, changed)
     chosen = started.limit_chosen or "env.max_completion_tokens" in changed
     return Before(

@@ -27,7 +27,8 @@ from skillopt_es.algorithms.evaluation.scoring import (
 )
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
-from skillopt_es.engine.algorithms import Deed, check_allowed, fold_log
+from skillopt_es.engine.algorithm import Deed
+from skillopt_es.engine.algorithms import check_allowed, fold_log
 from skillopt_es.engine.algorithms import evolve as evolved
 from skillopt_es.engine.run_config import config_of_run, validation_items
 from skillopt_es.engine.work import Evaluation

@@ -62,7 +62,7 @@ def make_fork(
     before = config_of_run(state.started, parent, state.overrides)
     changed = any_overrides(overrides)
     config = config_of_run(state.started, parent, {**state.overrides, **changed})
-    why = contradiction(state, before, config)
+    why = contradiction(state, before, config, algorithm_at(state).commands)
     if why:
         what = f"{_named(changed)} cannot change after event {seq} of {parent.name}"
         raise ConfigError(f"{what}: {why}", hint=_hint(parent, seq, before, config))
@@ -136,7 +136,8 @@ def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:
     with whole_log(parent, seq) as log:
         for recorded in log.read(until=seq):
             state = evolve(state, recorded.event)
-            if not algorithm_at(state).under_way(state) and not contradiction(state, old, new):
+            commands = algorithm_at(state).commands
+            if not commands.under_way(state) and not contradiction(state, old, new, commands):
                 allowed.append(recorded.seq)
                 done = state.steps_done
         if not allowed:

@@ -248,7 +248,7 @@ def run_started(
         skill, notes = first_skill(config, folder=algorithm.trains_folder)
     else:
         skill, notes = before.skill, (note_of(before),)
-    steps_per_epoch, total_steps = algorithm.steps(config.train, len(splits.train))
+    steps_per_epoch, total_steps = algorithm.plan.steps(config.train, len(splits.train))
     return RunStarted(
         software=software_version(),
         config=config.resolved,
@@ -285,7 +285,7 @@ def _no_way_to_train(config: RunConfig) -> Iterator[ConfigError]:
     """The algorithm is not installed, or its runs begin in another way."""
     place, name = config.place("train.algorithm"), config.train.algorithm
     try:
-        refusal = algorithm_named(name, place).refuses.get("start")
+        refusal = algorithm_named(name, place).commands.refuses.get("start")
     except ConfigError as error:
         yield error
         return

@@ -22,7 +22,8 @@ from attrs import field, frozen
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Algorithm, algorithm_at, algorithm_named, evolve, fold
+from skillopt_es.engine.algorithm import Algorithm
+from skillopt_es.engine.algorithms import algorithm_at, algorithm_named, evolve, fold
 from skillopt_es.engine.work import Questions, Work
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import (
@@ -99,12 +100,12 @@ class _Observer:
         self._event = event
         self._call = call
         self._calls = 0
-        self.jobs: set[type] = set()
+        self.jobs: dict[type, object] = {}
 
     def planned(self, work: Work, state: AnyState) -> None:
         """Notes what is asked."""
         if isinstance(work, Questions):
-            self.jobs |= {type(job) for job in work.jobs}
+            self.jobs |= {type(job): job for job in work.jobs}
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """An event is durable."""
@@ -200,15 +201,15 @@ def the_next_work_is_the_states_alone(case: AlgorithmCase, folder: Path) -> None
     events = case.trained(folder)
     algorithm, observer = case.algorithm(folder), _Observer()
     case.trained(folder / "again", observer=observer)
-    unknown = observer.jobs - set(algorithm.questions)
+    unknown = observer.jobs.keys() - set(algorithm.questions)
     assert not unknown, f"nobody knows how to ask {', '.join(sorted(job.__name__ for job in unknown))}"
     for seq in range(1, len(events) + 1):
         state = _folded(events[:seq])
         assert algorithm_at(state) is algorithm, f"after event {seq} the run is another algorithm's"
-        assert algorithm.under_way(state) == algorithm.under_way(_folded(events[:seq])), (
+        assert algorithm.commands.under_way(state) == algorithm.commands.under_way(_folded(events[:seq])), (
             "what is under way is not the state's"
         )
-    assert algorithm.under_way(_folded(events)) == "", "a run that is over has something under way"
+    assert algorithm.commands.under_way(_folded(events)) == "", "a run that is over has something under way"
 
 
 # --- what readers get -----------------------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ class _UntilAStep(_Observer):
 
 def it_goes_on_without_an_item(case: AlgorithmCase, folder: Path) -> None:
     """What somebody retracts on the way is never tried again, and the log derives with that."""
-    if "retract" not in case.algorithm(folder).heeds:
+    if "retract" not in case.algorithm(folder).commands.heeds:
         return
     run, first = folder / "run", _UntilAStep()
     session = replace(case.session(), observers=(first,), stopping=first.stopping)
@@ -271,14 +272,15 @@ def it_goes_on_without_an_item(case: AlgorithmCase, folder: Path) -> None:
 def it_has_words_for_what_it_does(case: AlgorithmCase, folder: Path) -> None:
     """Where a run stands at any moment, and what each of its questions is called."""
     algorithm = case.algorithm(folder)
-    unnamed = set(algorithm.questions) - set(algorithm.words.asking)
-    assert not unnamed, f"{', '.join(sorted(job.__name__ for job in unnamed))} has no words for progress"
-    events = case.trained(folder)
+    observer = _Observer()
+    events = case.trained(folder, observer=observer)
+    for kind, job in observer.jobs.items():
+        assert algorithm.words.doing(job).strip(), f"{kind.__name__} has no words for progress"
     for seq in range(1, len(events) + 1):
         state = _folded(events[:seq])
         words = algorithm.words
-        assert words.position(state).strip(), f"after event {seq} nothing says where the run stands"
-        assert "\n" not in words.where(state), f"after event {seq} the line of progress is no line"
+        assert words.stands(state).position.strip(), f"after event {seq} nothing says where the run stands"
+        assert "\n" not in words.stands(state).where, f"after event {seq} the line of progress is no line"
         encode(RunPaused(reason="error", message=str(words.snapshot(state))))
 
 

@@ -354,7 +354,7 @@ def _back(request: Request) -> Iterator[Child]:
 def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
     """The settings of a run's gate; None for a run that has none, or whose settings are another trainer's."""
     started = reading.started
-    if "regate" in algorithm_of(started).refuses:
+    if "regate" in algorithm_of(started).commands.refuses:
         return None
     return config_of_run(started, folder, recorded_settings(reading)).evaluation
 

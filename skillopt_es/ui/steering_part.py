@@ -47,7 +47,7 @@ def steering_section(facts: Facts, visit: Visit, said: str, not_followed: Iterab
 
 def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
     assert facts.started is not None
-    heeds = algorithm_of(facts.started).heeds
+    heeds = algorithm_of(facts.started).commands.heeds
     if facts.problems:
         yield note(
             f"A damaged log is not written to. `skillopt-es verify {facts.name}` says how far it can be trusted, and a "
@@ -67,9 +67,9 @@ def _forms(facts: Facts, visit: Visit) -> Iterator[Html]:
         if "budget" in heeds:
             made.append(_order(facts, visit, "budget", "Another budget", limits=True))
         yield el("div", *made, class_="orders")
-    if "fork" not in algorithm_of(facts.started).refuses:
+    if "fork" not in algorithm_of(facts.started).commands.refuses:
         yield _fork(facts, visit)
-    if "start" not in algorithm_of(facts.started).refuses:
+    if "start" not in algorithm_of(facts.started).commands.refuses:
         yield el("p", link("Start again with these settings", "start", config=f"again: {facts.name}"))
 
 
@@ -93,7 +93,7 @@ def retract_part(facts: Facts, visit: Visit, item: str) -> Html | None:
     if not visit.may_act or started is None or facts.problems or facts.summary.completed is not None:
         return None
     known = (*started.splits.train, *started.splits.val)  # a test task stays: the test says what the skill is worth
-    if "retract" not in algorithm_of(started).heeds or item not in known:
+    if "retract" not in algorithm_of(started).commands.heeds or item not in known:
         return None
     fields = [*hidden({"order": "retract", "text": item}), _field("Why", "why", _WHY, required=True)]
     return fold("Leave this item out", _form(facts, visit, "steer", "Leave it out", *fields), note(_RETRACTED))

@@ -123,9 +123,21 @@ FORGETFUL = {"decisions": {**CLASSIC.decisions, "plan_epoch": forgetful}}
         ("every_decision_follows_from_the_evidence", FORGETFUL, "it does not follow: .*meta_skill"),
         ("the_same_answers_give_the_same_log", FORGETFUL, "event 6 depends on how many calls are in flight"),
         ("a_killed_run_goes_on_as_if_nothing_had_been", FORGETFUL, "event 6 came out otherwise"),
-        ("it_has_words_for_what_it_does", {"questions": {**CLASSIC.questions, int: None}}, "int has no words"),
-        ("the_next_work_is_the_states_alone", {"under_way": lambda state: "it is"}, "a run that is over"),
-        ("a_run_comes_to_its_end", {"steps": lambda train, items: (1, 9)}, "steps of 9 were done"),
+        (
+            "it_has_words_for_what_it_does",
+            {"words": evolve(CLASSIC.words, doing=lambda task: "")},
+            "AnalyseJob has no words",
+        ),
+        (
+            "the_next_work_is_the_states_alone",
+            {"commands": evolve(CLASSIC.commands, under_way=lambda state: "it is")},
+            "a run that is over",
+        ),
+        (
+            "a_run_comes_to_its_end",
+            {"plan": evolve(CLASSIC.plan, steps=lambda train, items: (1, 9))},
+            "steps of 9 were done",
+        ),
     ],
 )
 def test_a_check_says_what_is_wrong(

@@ -18,7 +18,8 @@ from skillopt_es.audit.erasing import erase_evidence
 from skillopt_es.audit.regating import regated
 from skillopt_es.audit.rescoring import rescored
 from skillopt_es.audit.side_by_side import side
-from skillopt_es.engine.algorithms import Deed, algorithm_named
+from skillopt_es.engine.algorithm import Deed
+from skillopt_es.engine.algorithms import algorithm_named
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.log import EventLog
 from skillopt_es.runs.lookup import seq_of
@@ -67,11 +68,16 @@ def test_every_deed_is_tried_here() -> None:
 
 @pytest.mark.parametrize(
     ("name", "deed"),
-    [(name, deed) for name in ("evaluation", "imported") for deed in DEEDS if deed in algorithm_named(name).refuses],
+    [
+        (name, deed)
+        for name in ("evaluation", "imported")
+        for deed in DEEDS
+        if deed in algorithm_named(name).commands.refuses
+    ],
 )
 def test_what_an_algorithm_refuses_is_refused_in_its_words(name: str, deed: Deed, tmp_path: Path) -> None:
     """The run is named, and what can be done instead."""
-    folder, refusal = golden(name, tmp_path), algorithm_named(name).refuses[deed]
+    folder, refusal = golden(name, tmp_path), algorithm_named(name).commands.refuses[deed]
     with pytest.raises((ConfigError, NotInRun)) as caught:
         DEEDS[deed](folder)
     assert caught.value.message.startswith("run")
@@ -94,7 +100,7 @@ def test_an_algorithm_is_what_its_log_says(name: str, tmp_path: Path) -> None:
 
 def test_classic_refuses_nothing() -> None:
     """What is made by default can be done everything with."""
-    assert algorithm_named("classic").refuses == {}
+    assert algorithm_named("classic").commands.refuses == {}
 
 
 @pytest.mark.parametrize(("name", "instead"), [("evaluation", "eval"), ("imported", "import")])

@@ -36,7 +36,7 @@ from skillopt_es.sessions.session import start
 
 def test_every_question_to_the_optimizer_has_a_name() -> None:
     """A stage without one could not be shown."""
-    assert set(CLASSIC.questions) == set(CLASSIC.words.asking) == set(get_args(Job))
+    assert set(CLASSIC.questions) == set(get_args(Job))
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def test_a_stage_that_goes_on_for_long_says_how_far_it_is(
 def test_rollouts_are_named_by_what_they_are_for(place: str, purpose: Purpose, words: str) -> None:
     """Not by the last part of their place."""
     skill = SkillTree(files={"SKILL.md": ""})
-    assert CLASSIC.words.trying(Unit(place=place, purpose=purpose, item="v1", skill=skill, seed=0)) == words
+    assert CLASSIC.words.doing(Unit(place=place, purpose=purpose, item="v1", skill=skill, seed=0)) == words
 
 
 class Screen:

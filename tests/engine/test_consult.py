@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define
 
-from skillopt_es.engine.algorithms import Consulted
+from skillopt_es.engine.algorithm import Consulted
 from skillopt_es.engine.calls import Answer
 from skillopt_es.engine.loop import consult
 from skillopt_es.events.values import CallRef, Role

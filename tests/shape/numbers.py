@@ -155,7 +155,7 @@ def wide_constructors(most: int) -> list[str]:
 def algorithm_fields() -> dict[str, int]:
     """The fields of an algorithm, and of each value of ours that it bundles."""
     from skillopt_es.algorithms.classic.algorithm import CLASSIC
-    from skillopt_es.engine.algorithms import Algorithm
+    from skillopt_es.engine.algorithm import Algorithm
 
     found = {"Algorithm": len(attrs.fields(Algorithm))}
     for each in attrs.fields(Algorithm):

@@ -7,7 +7,7 @@ a run and when `replay --check` derives the decision again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, get_args
 
@@ -19,15 +19,12 @@ from skillopt_es.algorithms.classic.epoch_end import (
     apply_slow_update,
     complete_epoch,
     draw_comparison,
-    elsewhere,
     extend_comparison,
-    judging,
     place_slow_block,
     skip_first_meta_skill,
 )
 from skillopt_es.algorithms.classic.epoch_questions import propose_slow_update, write_meta_skill
 from skillopt_es.algorithms.classic.estimate import kind_of, plan_of, planned_steps
-from skillopt_es.algorithms.classic.evaluations import units_ahead
 from skillopt_es.algorithms.classic.phases import (
     anywhere,
     asked_at_end,
@@ -46,7 +43,6 @@ from skillopt_es.algorithms.classic.state import (
     EpochState,
     OpenStep,
     StepState,
-    hands_on,
     initial,
     proposals_of,
     unanswered,
@@ -57,7 +53,7 @@ from skillopt_es.algorithms.classic.taint import untrusted_parts
 from skillopt_es.algorithms.classic.words import WORDS
 from skillopt_es.algorithms.optimizer import called, guard
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Algorithm, Answered, Decision
+from skillopt_es.engine.algorithm import Algorithm, Answered, Commands, Decision, Plan
 from skillopt_es.engine.draws import chunks, epoch_batches, shuffled
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events import catalog as events
@@ -72,7 +68,6 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, Order, PatchSource
 from skillopt_es.gate.verdicts import gate_decisions, too_large
-from skillopt_es.projections.core import waiting
 from skillopt_es.skill.leaks import LeakGuard
 
 SkipReason = Literal[
@@ -232,18 +227,9 @@ DECISIONS: Mapping[str, Decision[Classic]] = {
 }
 
 
-def _doubts(state: ClassicState, config: RunConfig) -> str:
-    return untrusted_parts(state, open_step(state).step, waiting(state), config)
-
-
-def _stage(state: ClassicState) -> Hashable:
-    return state.algorithm.epochs_done, state.steps_done
-
-
 CLASSIC: Algorithm[Classic] = Algorithm(
     name="classic",
     initial=initial,
-    hands_on=hands_on,
     evolve={
         events.RunResumed: step_events.resumed,
         events.EvidenceRetracted: epoch_events.retracted,
@@ -295,17 +281,8 @@ CLASSIC: Algorithm[Classic] = Algorithm(
         events.SlowUpdateProposed: Answered(names=("epoch", "pairs"), nothing={"guidance": "", "candidate": None}),
         events.MetaSkillWritten: Answered(names=("epoch",), nothing={"content": ""}),
     },
-    stage=_stage,
-    under_way=under_way,
-    heeds=frozenset(get_args(Order)),
-    gate=GATE,
-    doubts=_doubts,
-    judging=judging,
-    elsewhere=elsewhere,
-    ahead=units_ahead,
-    milestones=(*events.STEP_ENDS, events.EpochCompleted),
     words=WORDS,
-    steps=planned_steps,
-    plan=plan_of,
-    kind_of=kind_of,
+    plan=Plan(steps=planned_steps, parts=plan_of, kind_of=kind_of),
+    commands=Commands(heeds=frozenset(get_args(Order)), under_way=under_way),
+    gate=GATE,
 )

@@ -18,7 +18,7 @@ from skillopt_es.algorithms.classic.modes import mode_of
 from skillopt_es.algorithms.classic.state import ClassicState, OpenStep, StepState
 from skillopt_es.algorithms.optimizer import question
 from skillopt_es.config import OptimizerConfig, RunConfig
-from skillopt_es.engine.algorithms import Asking
+from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Decide, Questions
 from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, AppendixWritten

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.algorithms.classic.evaluations import guidance_contest, judged_guidance
@@ -16,10 +15,9 @@ from skillopt_es.algorithms.classic.phases import open_epoch, owed_epoch
 from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, EpochState
 from skillopt_es.algorithms.classic.taint import untrusted_guidance
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Judging
+from skillopt_es.engine.algorithm import Judging
 from skillopt_es.engine.draws import comparison_candidates, comparison_sample
 from skillopt_es.events.catalog import (
-    AppendixWritten,
     ComparisonDrawn,
     ComparisonExtended,
     EpochCompleted,
@@ -206,27 +204,3 @@ def judging(state: ClassicState, config: RunConfig, event: Event) -> Judging | N
         refused=lambda config: bool(too_large(config, candidate)) or untrusted_guidance(state, proposed, config),
         decide=lambda config: _applied(state, proposed, config),
     )
-
-
-def elsewhere(state: ClassicState, event: Event, same: bool) -> Event:
-    """
-    What nobody judged, in another history: guidance that met no gate, and notes that came after a verdict.
-
-    Where its current text is not the `same`, that text stays as it is; what was to be put in counts as settled.
-    """
-    match event:
-        case SlowUpdateApplied(verdict=verdict) if not same:
-            settled = replace(verdict, action="unchanged", stale_from="")
-            return replace(event, skill=state.current.skill, verdict=settled)
-        case SlowUpdateApplied(verdict=verdict):
-            known = state.measured.get(event.candidate)
-            value = None if known is None or verdict.candidate_value is None else known.value
-            return replace(event, verdict=replace(verdict, candidate_value=value))
-        case AppendixWritten() if not same:
-            return replace(event, skill=state.current.skill)
-        case AppendixWritten():
-            known = state.measured.get(event.skill.hash)
-            value = None if known is None or event.value is None else known.value
-            return replace(event, value=value, previous_value=state.current.value)
-        case _:
-            return event

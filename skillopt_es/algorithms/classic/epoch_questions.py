@@ -9,7 +9,7 @@ from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch
 from skillopt_es.algorithms.optimizer import guard, question, skill_section
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Asking
+from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed

@@ -6,12 +6,12 @@ Pure functions of the state.
 
 from __future__ import annotations
 
-from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, StepState, opened, step_after
+from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, OpenStep, StepState, step_after
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import comparison_seed
 from skillopt_es.engine.evaluations import missing
 from skillopt_es.engine.run_config import validation_items
-from skillopt_es.engine.work import Contest, Evaluation, Rollouts, Unit, Work
+from skillopt_es.engine.work import Contest, Evaluation, Unit
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.verdicts import weighed
@@ -60,11 +60,8 @@ def comparison_evaluations(state: ClassicState, config: RunConfig, end: EndedEpo
     return [previous, current]
 
 
-def units_ahead(work: Work, state: ClassicState) -> tuple[Unit, ...]:
-    """What the next step will try if the candidate that is being judged is rejected; nothing at any other time."""
-    at = opened(state)
-    if not isinstance(work, Rollouts) or at is None or state.built is None:
-        return ()
+def units_ahead(state: ClassicState, at: OpenStep) -> tuple[Unit, ...]:
+    """What the next step will try if the candidate that is being judged is rejected."""
     following = step_after(state, at.epoch, at.step.number + 1)
     if following is None:
         return ()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, EpochState, OpenStep, StepState, opened
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Asking
+from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events.catalog import Event
 from skillopt_es.projections.state import there

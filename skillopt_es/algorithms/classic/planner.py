@@ -12,8 +12,13 @@ epoch (its guidance and meta skill) is not done any more, for nothing would be t
 from __future__ import annotations
 
 from skillopt_es.algorithms.classic.appendix import notes_for_candidate, notes_work
-from skillopt_es.algorithms.classic.epoch_end import more_to_compare
-from skillopt_es.algorithms.classic.evaluations import comparison_evaluations, guidance_contest, train_evaluations
+from skillopt_es.algorithms.classic.epoch_end import judging, more_to_compare
+from skillopt_es.algorithms.classic.evaluations import (
+    comparison_evaluations,
+    guidance_contest,
+    train_evaluations,
+    units_ahead,
+)
 from skillopt_es.algorithms.classic.jobs import (
     AnalyseJob,
     Job,
@@ -38,10 +43,10 @@ from skillopt_es.algorithms.classic.state import (
 )
 from skillopt_es.algorithms.classic.taint import untrusted_guidance, untrusted_parts
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import GatePolicy
+from skillopt_es.engine.algorithm import GatePolicy
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
 from skillopt_es.engine.run_config import validation_items
-from skillopt_es.engine.work import AddUp, Decide, Questions, Work
+from skillopt_es.engine.work import AddUp, Decide, Questions, Rollouts, Work
 from skillopt_es.events.catalog import CandidateBuilt, Event, PatchesMerged, PatchProposed, SlowUpdateProposed
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
@@ -54,10 +59,16 @@ from skillopt_es.gate.verdicts import (
     too_large,
     usual_stop,
 )
+from skillopt_es.projections.core import waiting
 from skillopt_es.projections.state import proposals_in, there
 from skillopt_es.skill.schedule import edit_budget
 
-GATE: GatePolicy[Classic] = GatePolicy(place=lambda state: open_step(state).place)
+
+def _doubts(state: ClassicState, config: RunConfig) -> str:
+    return untrusted_parts(state, open_step(state).step, waiting(state), config)
+
+
+GATE: GatePolicy[Classic] = GatePolicy(place=lambda state: open_step(state).place, doubts=_doubts, judging=judging)
 """How the open step's candidate meets the gate."""
 
 
@@ -271,6 +282,8 @@ def _gate_work(state: ClassicState, config: RunConfig, at: OpenStep, built: Cand
         drawing = measure(
             state, unmeasured(state, config, [(at.place.gate, candidate)], validation_items(state.started, config))
         )
+    if isinstance(drawing, Rollouts) and config.train.speculate:
+        return Rollouts(drawing.units, ahead=units_ahead(state, at))
     return drawing or Decide("gate_candidate")
 
 

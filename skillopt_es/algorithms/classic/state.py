@@ -130,6 +130,11 @@ class Classic:
     buffer: tuple[BufferEntry, ...] = ()
     meta_skill: str = ""
 
+    def hands_on(self, learned: Learned) -> Learned:
+        """What a run that continues this one takes over: the last epoch's tries, and the optimizer's notes."""
+        tried = tuple(replace(each, before=True) for each in self.buffer)
+        return replace(learned, meta_skill=self.meta_skill, tried=tried)
+
 
 ClassicState = RunState[Classic]
 """A run that is trained in SkillOpt's own way."""
@@ -139,12 +144,6 @@ def initial(started: RunStarted) -> Classic:
     """Before the first epoch: with what was learned in the run that this one continues, if it continues one."""
     learned = started.learned
     return Classic() if learned is None else Classic(buffer=learned.tried, meta_skill=learned.meta_skill)
-
-
-def hands_on(state: ClassicState, learned: Learned) -> Learned:
-    """What a run that continues this one takes over: the last epoch's tries, and the optimizer's notes."""
-    tried = tuple(replace(each, before=True) for each in state.algorithm.buffer)
-    return replace(learned, meta_skill=state.algorithm.meta_skill, tried=tried)
 
 
 def is_classic(state: AnyState) -> TypeGuard[ClassicState]:

@@ -27,7 +27,7 @@ from skillopt_es.algorithms.optimizer import (
     steering_section,
 )
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Asking
+from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import fenced, shown

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from skillopt_es.algorithms.classic import jobs
 from skillopt_es.algorithms.classic.state import Classic, ClassicState, EpochState, StepState
-from skillopt_es.engine.algorithms import Words
+from skillopt_es.engine.algorithm import Stands, Words
 from skillopt_es.engine.work import Unit
-from skillopt_es.events.catalog import Event, RunStarted
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import BufferEntry, Json, Purpose
 
@@ -121,20 +121,13 @@ _TRYING: Mapping[Purpose, str] = {
 }
 
 
-def trying(unit: Unit) -> str:
-    """What rollouts are for; a further draw says that it is one."""
+def doing(task: object) -> str:
+    """What a job asks, or what a unit is for; a further draw says that it is one."""
+    if not isinstance(task, Unit):
+        return _ASKING[type(task)]
+    unit = task
     words = _TRYING.get(unit.purpose) or _SCORING.get(unit.place.name, "scoring")
     return f"{words}, repeat {unit.place.repeat}" if unit.place.repeat > 1 else words
-
-
-def place(event: Event, state: ClassicState) -> Place | None:
-    """The step or epoch of an event that names no place."""
-    number: int | None = getattr(event, "step", None)
-    opened = state.algorithm.epoch
-    epoch: int | None = getattr(event, "epoch", None) if opened is None else opened.number
-    if epoch is None:
-        return None
-    return Place.of_epoch(epoch) if number is None else Place.of_step(epoch, number)
 
 
 def remembered(state: ClassicState) -> tuple[tuple[str, str], ...]:
@@ -150,36 +143,24 @@ def _attempt(attempt: BufferEntry) -> str:
     return f"step {attempt.step}{which}: {failed}; {attempt.action.replace('_', ' ')} ({values})"
 
 
-def step(state: ClassicState) -> int | None:
-    """The number of the open step; None between steps."""
-    return None if state.algorithm.step is None else state.algorithm.step.number
-
-
-def where(state: ClassicState) -> str:
-    """Epoch and step, as the line of progress says it; empty before the first epoch."""
-    if state.algorithm.epoch is None:
-        return ""
-    number = step(state)
+def stands(state: ClassicState) -> Stands:
+    """Where a run is: epoch and step."""
+    epoch, step = state.algorithm.epoch, state.algorithm.step
+    number = None if step is None else step.number
     shown = state.steps_done if number is None else number
-    return f"epoch {state.algorithm.epoch.number} step {shown}/{state.started.total_steps}"
+    where = "" if epoch is None else f"epoch {epoch.number} step {shown}/{state.started.total_steps}"
+    return Stands(position=position(state), step=number, where=where)
 
 
-WORDS: Words[Classic] = Words(
-    position=position,
-    snapshot=snapshot,
-    remembered=remembered,
-    step=step,
-    where=where,
-    place=place,
-    trying=trying,
-    asking={
-        jobs.AnalyseJob: "reflect",
-        jobs.ConsolidateJob: "consolidate notes",
-        jobs.MergeJob: "merge",
-        jobs.LearningRateJob: "learning rate",
-        jobs.RankJob: "rank",
-        jobs.RewriteJob: "rewrite",
-        jobs.SlowUpdateJob: "slow update",
-        jobs.MetaSkillJob: "meta skill",
-    },
-)
+_ASKING: Mapping[type, str] = {
+    jobs.AnalyseJob: "reflect",
+    jobs.ConsolidateJob: "consolidate notes",
+    jobs.MergeJob: "merge",
+    jobs.LearningRateJob: "learning rate",
+    jobs.RankJob: "rank",
+    jobs.RewriteJob: "rewrite",
+    jobs.SlowUpdateJob: "slow update",
+    jobs.MetaSkillJob: "meta skill",
+}
+
+WORDS: Words[Classic] = Words(stands=stands, doing=doing, remembered=remembered, snapshot=snapshot)

@@ -12,7 +12,8 @@ from pathlib import Path
 from attrs import evolve as changed
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Algorithm, Refusal, Words, evolve
+from skillopt_es.engine.algorithm import Algorithm, Commands, Refusal, Stands, Words
+from skillopt_es.engine.algorithms import evolve
 from skillopt_es.engine.differences import (
     ILLEGAL,
     CheckReport,
@@ -112,17 +113,19 @@ EVALUATION: Algorithm[None] = Algorithm(
     evolve={},
     next_work=lambda state, config: None,
     decisions={},
-    under_way=lambda state: "",
-    words=Words(position=lambda state: "an evaluation of one skill, no training run"),
-    check=check_evaluation,
-    heeds=frozenset({"pause", "budget"}),
-    refuses={
-        "start": Refusal("scores one skill and trains none", hint="`skillopt-es eval` does that"),
-        "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` continues it"),
-        "fork": Refusal(f"{_NO_TRAINING}: it cannot be forked"),
-        "calibrate": Refusal(f"{_NO_TRAINING}: it has no gate"),
-        "regate": Refusal(f"{_NO_TRAINING}: it has no gate"),
-        "compare": Refusal(f"{_NO_TRAINING}: it cannot be compared"),
-        "steps": Refusal("is an evaluation: it has no steps and no epochs"),
-    },
+    words=Words(stands=lambda state: Stands(position="an evaluation of one skill, no training run")),
+    commands=Commands(
+        under_way=lambda state: "",
+        check=check_evaluation,
+        heeds=frozenset({"pause", "budget"}),
+        refuses={
+            "start": Refusal("scores one skill and trains none", hint="`skillopt-es eval` does that"),
+            "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` continues it"),
+            "fork": Refusal(f"{_NO_TRAINING}: it cannot be forked"),
+            "calibrate": Refusal(f"{_NO_TRAINING}: it has no gate"),
+            "regate": Refusal(f"{_NO_TRAINING}: it has no gate"),
+            "compare": Refusal(f"{_NO_TRAINING}: it cannot be compared"),
+            "steps": Refusal("is an evaluation: it has no steps and no epochs"),
+        },
+    ),
 )

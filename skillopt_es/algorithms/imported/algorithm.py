@@ -22,7 +22,8 @@ from skillopt_es.algorithms.imported.original_edits import (
     guided_by_original,
     rewritten_by_original,
 )
-from skillopt_es.engine.algorithms import Algorithm, Refusal, evolve
+from skillopt_es.engine.algorithm import Algorithm, Refusal
+from skillopt_es.engine.algorithms import evolve
 from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, came_out_otherwise, cannot_go_on
 from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.events.catalog import (
@@ -258,24 +259,27 @@ _READ_ONLY = Refusal(
 IMPORTED: Algorithm[Classic] = replace(
     CLASSIC,
     name="imported",
-    check=check_imported,
-    refuses={
-        "start": Refusal("is what the original trained", hint="`skillopt-es import` reads its results"),
-        "resume": _READ_ONLY,
-        "fork": _READ_ONLY,
-        "score": Refusal(
-            "was imported: its settings are another trainer's, so its target cannot be asked from here",
-            hint="`skillopt-es export` writes its skill, and `skillopt-es eval CONFIG --skill FILE` scores that",
-        ),
-        "calibrate": Refusal(
-            "was imported: which items are for validation is not in its log",
-            hint="`skillopt-es eval` scores its skill on your own data",
-        ),
-        "regate": Refusal("was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"),
-        "rescore": Refusal("was imported: its log has no answers that could be graded again"),
-        "erase": Refusal(
-            "was imported, and its log has no calls from which an item's texts could be told",
-            hint="delete it, and import a folder from which they were removed",
-        ),
-    },
+    commands=replace(
+        CLASSIC.commands,
+        check=check_imported,
+        refuses={
+            "start": Refusal("is what the original trained", hint="`skillopt-es import` reads its results"),
+            "resume": _READ_ONLY,
+            "fork": _READ_ONLY,
+            "score": Refusal(
+                "was imported: its settings are another trainer's, so its target cannot be asked from here",
+                hint="`skillopt-es export` writes its skill, and `skillopt-es eval CONFIG --skill FILE` scores that",
+            ),
+            "calibrate": Refusal(
+                "was imported: which items are for validation is not in its log",
+                hint="`skillopt-es eval` scores its skill on your own data",
+            ),
+            "regate": Refusal("was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"),
+            "rescore": Refusal("was imported: its log has no answers that could be graded again"),
+            "erase": Refusal(
+                "was imported, and its log has no calls from which an item's texts could be told",
+                hint="delete it, and import a folder from which they were removed",
+            ),
+        },
+    ),
 )

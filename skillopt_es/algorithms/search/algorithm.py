@@ -31,13 +31,12 @@ from skillopt_es.algorithms.search.state import Search, SearchState, is_recalled
 from skillopt_es.algorithms.search.together import tries_to_plan
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.algorithms import Algorithm, Answered, Decision, Words
+from skillopt_es.engine.algorithm import Algorithm, Answered, Commands, Decision, Plan, Stands, Words
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
 from skillopt_es.gate.verdicts import gate_decisions, too_large
-from skillopt_es.projections.core import waiting
 from skillopt_es.projections.fates import earned
 from skillopt_es.projections.state import there
 from skillopt_es.skill.edits import apply_edits
@@ -224,16 +223,21 @@ def _position(state: SearchState) -> str:
     return f"{'screen' if step.ranked is None else 'gate'} of step {step.number}"
 
 
-def _where(state: SearchState) -> str:
-    return "" if state.algorithm.step is None else f"step {state.algorithm.step.number}"
+def _stands(state: SearchState) -> Stands:
+    step = state.algorithm.step
+    if step is None:
+        return Stands(position=_position(state))
+    return Stands(position=_position(state), step=step.number, where=f"step {step.number}")
 
 
-def _trying(unit: Unit) -> str:
-    if unit.purpose == "test":
+def _doing(task: object) -> str:
+    if not isinstance(task, Unit):
+        return "ask for edits"
+    if task.purpose == "test":
         return "scoring on the test items"
-    if unit.purpose == "selection":
+    if task.purpose == "selection":
         return "scoring on the validation items"
-    return "trying each edit alone" if unit.place.stage == "screen" else "trying training items"
+    return "trying each edit alone" if task.place.stage == "screen" else "trying training items"
 
 
 def _snapshot(state: SearchState) -> dict[str, Json]:
@@ -284,23 +288,18 @@ SEARCH: Algorithm[Search] = Algorithm(
             nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
         )
     },
-    under_way=lambda state: "" if state.algorithm.step is None else f"step {state.algorithm.step.number} is",
-    doubts=lambda state, config: untrusted_parts(state, waiting(state), config),
+    plan=Plan(steps=_steps, parts=plan_of, kind_of=kind_of, by_calls=True),
+    commands=Commands(
+        heeds=frozenset(get_args(Order)),
+        under_way=lambda state: "" if state.algorithm.step is None else f"step {state.algorithm.step.number} is",
+        contradicts=other_items,
+    ),
     gate=GATE,
-    contradicts=other_items,
-    heeds=frozenset(get_args(Order)),
     words=Words(
-        position=_position,
-        step=lambda state: None if state.algorithm.step is None else state.algorithm.step.number,
-        where=_where,
-        trying=_trying,
-        asking={SearchJob: "ask for edits"},
+        stands=_stands,
+        doing=_doing,
         before_the_gate="An edit has to win on training tasks first. ",
         remembered=_remembered,
         snapshot=_snapshot,
     ),
-    steps=_steps,
-    plan=plan_of,
-    kind_of=kind_of,
-    by_calls=True,
 )

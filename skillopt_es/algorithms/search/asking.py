@@ -30,7 +30,7 @@ from skillopt_es.algorithms.search.state import (
 )
 from skillopt_es.algorithms.search.taking import Asked, Taken, taken
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Asking
+from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import fenced, shown, unpacked
 from skillopt_es.events.catalog import RolloutCompleted

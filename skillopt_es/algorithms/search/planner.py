@@ -20,7 +20,8 @@ from skillopt_es.algorithms.search.steps import OpenStep
 from skillopt_es.algorithms.search.together import tries_to_plan
 from skillopt_es.algorithms.search.tries import evaluations
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import GatePolicy, most_calls
+from skillopt_es.engine.algorithm import GatePolicy, Terms
+from skillopt_es.engine.algorithms import most_calls
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Rollouts, Told, Work
@@ -29,15 +30,21 @@ from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_work, final_work, too_large, usual_stop
+from skillopt_es.projections.core import waiting
 from skillopt_es.projections.trust import attempts_of, support_of
 
 
-def _told(state: SearchState, config: RunConfig) -> Told:
+def _terms(state: SearchState, config: RunConfig) -> Terms:
     algorithm, spare = state.algorithm, spare_results(state, config)
-    return Told(again=algorithm.again, varied=algorithm.varied, spare=spare, ties_lead=True)
+    told = Told(again=algorithm.again, varied=algorithm.varied, spare=spare, ties_lead=True)
+    return Terms(items=judged_items(state, config), config=config, told=told)
 
 
-GATE: GatePolicy[Search] = GatePolicy(items=judged_items, told=_told)
+def _doubts(state: SearchState, config: RunConfig) -> str:
+    return untrusted_parts(state, waiting(state), config)
+
+
+GATE: GatePolicy[Search] = GatePolicy(terms=_terms, doubts=_doubts)
 """How the open step's candidate meets the gate."""
 
 _GIVEN_UP = 3  # tries in a row, after which a task that could not be measured is in no further batch

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from skillopt_es.algorithms.optimizer import guard
 from skillopt_es.algorithms.skills import facts
 from skillopt_es.algorithms.skills.estimate import kind_of, plan_of
-from skillopt_es.algorithms.skills.gate import GATE
+from skillopt_es.algorithms.skills.gate import GATE, untrusted_parts
 from skillopt_es.algorithms.skills.grouping import groups_of
 from skillopt_es.algorithms.skills.parts import failed_parts, parted, parts_drawn
 from skillopt_es.algorithms.skills.planner import (
@@ -19,14 +19,13 @@ from skillopt_es.algorithms.skills.planner import (
     next_work,
     over_cap,
     stop,
-    untrusted_parts,
 )
 from skillopt_es.algorithms.skills.questions import ask_for_changes, ask_for_edits
 from skillopt_es.algorithms.skills.state import WHOLE, Skills, SkillsState, begun, initial, where_of
 from skillopt_es.algorithms.skills.triggers import drawn
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.algorithms import Algorithm, Answered, Decision, Words
+from skillopt_es.engine.algorithm import Algorithm, Answered, Commands, Decision, Plan, Stands, Words
 from skillopt_es.engine.draws import epoch_batches
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Unit
@@ -221,9 +220,10 @@ def _step(state: SkillsState) -> int | None:
     return None if state.stopped is not None or state.steps_done >= state.started.total_steps else state.steps_done + 1
 
 
-def _where(state: SkillsState) -> str:
+def _stands(state: SkillsState) -> Stands:
     step = _step(state)
-    return "" if step is None else f"step {step}/{state.started.total_steps}"
+    where = "" if step is None else f"step {step}/{state.started.total_steps}"
+    return Stands(position=_position(state), step=step, where=where)
 
 
 _TRYING = {
@@ -233,8 +233,11 @@ _TRYING = {
 }
 
 
-def _trying(unit: Unit) -> str:
-    return _TRYING.get(unit.purpose, "trying training items")
+_ASKING: Mapping[type, str] = {EditJob: "ask for edits", ManageJob: "ask about the folder"}
+
+
+def _doing(task: object) -> str:
+    return _TRYING.get(task.purpose, "trying training items") if isinstance(task, Unit) else _ASKING[type(task)]
 
 
 def _snapshot(state: SkillsState) -> dict[str, Json]:
@@ -294,21 +297,14 @@ SKILLS: Algorithm[Skills] = Algorithm(
             nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
         )
     },
-    under_way=_under_way,
-    doubts=lambda state, config: untrusted_parts(state, waiting(state), config),
-    gate=GATE,
     words=Words(
-        position=_position,
-        step=_step,
-        where=_where,
-        trying=_trying,
-        asking={EditJob: "ask for edits", ManageJob: "ask about the folder"},
+        stands=_stands,
+        doing=_doing,
         remembered=_remembered,
         snapshot=_snapshot,
     ),
-    steps=_steps,
-    plan=plan_of,
-    kind_of=kind_of,
-    heeds=frozenset({"pause", "budget", "stop", "hint", "retract"}),
+    plan=Plan(steps=_steps, parts=plan_of, kind_of=kind_of),
+    commands=Commands(heeds=frozenset({"pause", "budget", "stop", "hint", "retract"}), under_way=_under_way),
+    gate=GATE,
     trains_folder=True,
 )

@@ -7,7 +7,10 @@ from attrs import evolve
 from skillopt_es.algorithms.skills.state import Skills, SkillsState, place_of, where_of
 from skillopt_es.algorithms.skills.triggers import objection
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import GatePolicy
+from skillopt_es.engine.algorithm import GatePolicy, Terms, usual_terms
+from skillopt_es.events.catalog import CandidateBuilt
+from skillopt_es.projections.core import waiting
+from skillopt_es.projections.trust import attempts_of, support_of
 
 
 def gate_config(state: SkillsState, config: RunConfig) -> RunConfig:
@@ -17,4 +20,29 @@ def gate_config(state: SkillsState, config: RunConfig) -> RunConfig:
     return evolve(config, evaluation=evolve(config.evaluation, gate_rule=config.skills.manage_gate_rule))
 
 
-GATE: GatePolicy[Skills] = GatePolicy(place=place_of, config=gate_config, objection=objection)
+def untrusted_parts(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> str:
+    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
+    if not config.evaluation.no_untrusted_only:
+        return ""
+    origins = {edit.id: edit.origins for edit in state.algorithm.edits}
+    applied = [report.edit for report in built.reports if report.status.startswith("applied")]
+    doubtful = [
+        name
+        for name in applied
+        if support_of(
+            state.rollouts[at][item].trust for at, item in attempts_of(origins[name], state.algorithm.groups or ())
+        )
+        == "untrusted"
+    ]
+    return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""
+
+
+def _doubts(state: SkillsState, config: RunConfig) -> str:
+    return untrusted_parts(state, waiting(state), config)
+
+
+def _terms(state: SkillsState, config: RunConfig) -> Terms:
+    return evolve(usual_terms(state, config), config=gate_config(state, config))
+
+
+GATE: GatePolicy[Skills] = GatePolicy(place=place_of, terms=_terms, doubts=_doubts, objection=objection)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from skillopt_es.algorithms.skills.gate import GATE, gate_config
+from skillopt_es.algorithms.skills.gate import GATE, gate_config, untrusted_parts
 from skillopt_es.algorithms.skills.parts import part_work
 from skillopt_es.algorithms.skills.scope import narrowed
 from skillopt_es.algorithms.skills.state import Skills, SkillsState, Where, begun, place_of, tried_at, where_of
@@ -19,11 +19,10 @@ from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection
 from skillopt_es.engine.evaluations import unmeasured as not_measured
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Work
-from skillopt_es.events.catalog import CandidateBuilt, TrainingStopped
+from skillopt_es.events.catalog import CandidateBuilt, EpochPlanned, TrainingStopped
 from skillopt_es.events.places import BASELINE
-from skillopt_es.events.values import Batch, Minibatch
+from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.verdicts import candidate_contest, draw_work, final_work, too_large, usual_stop
-from skillopt_es.projections.trust import attempts_of, support_of
 from skillopt_es.skill.folders import ids_of, listing_of
 
 
@@ -62,7 +61,7 @@ def _training_work(state: SkillsState, config: RunConfig) -> Work:
         return Decide("stop")
     if state.algorithm.epoch is None or state.algorithm.epoch.epoch != where.epoch:
         return Decide("plan_epoch")
-    return _step_work(state, config, where, state.algorithm.epoch.batches[where.index])
+    return _step_work(state, config, where, state.algorithm.epoch)
 
 
 def stop(state: SkillsState, config: RunConfig) -> TrainingStopped | None:
@@ -70,10 +69,10 @@ def stop(state: SkillsState, config: RunConfig) -> TrainingStopped | None:
     return usual_stop(state, config)
 
 
-def _step_work(state: SkillsState, config: RunConfig, where: Where, batch: Batch) -> Work:
+def _step_work(state: SkillsState, config: RunConfig, where: Where, epoch: EpochPlanned) -> Work:
     algorithm = state.algorithm
     if algorithm.groups is None:
-        rollouts = None if where.managing else measure(state, _batch(state, where, batch))
+        rollouts = None if where.managing else measure(state, _batch(state, where, epoch))
         return rollouts or Decide("plan_management" if where.managing else "plan_groups")
     job = ManageJob if where.managing else EditJob
     waiting = tuple(job(group) for group in algorithm.groups if group.id not in algorithm.patches)
@@ -103,8 +102,8 @@ def _part_waits(state: SkillsState, built: CandidateBuilt) -> bool:
     return ranked is not None and tuple(report.edit for report in built.reports) != ranked.chosen
 
 
-def _batch(state: SkillsState, where: Where, batch: Batch) -> list[Evaluation]:
-    place = where.place.in_batch(0)
+def _batch(state: SkillsState, where: Where, epoch: EpochPlanned) -> list[Evaluation]:
+    batch, place = epoch.batches[where.index], where.place.in_batch(0)
     items = tried_at(state, place, batch.items)
     if not items:  # all of them may have been retracted
         return []
@@ -161,20 +160,3 @@ def over_cap(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> st
     if listed > max(skills.most_listed, len(listing_of(current))):
         return f"names and descriptions have {listed} characters, and skills.most_listed is {skills.most_listed}"
     return too_large(config, candidate)
-
-
-def untrusted_parts(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> str:
-    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
-    if not config.evaluation.no_untrusted_only:
-        return ""
-    origins = {edit.id: edit.origins for edit in state.algorithm.edits}
-    applied = [report.edit for report in built.reports if report.status.startswith("applied")]
-    doubtful = [
-        name
-        for name in applied
-        if support_of(
-            state.rollouts[at][item].trust for at, item in attempts_of(origins[name], state.algorithm.groups or ())
-        )
-        == "untrusted"
-    ]
-    return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""

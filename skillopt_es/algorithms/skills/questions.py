@@ -14,7 +14,7 @@ from skillopt_es.algorithms.optimizer import described, guide_section, patch_ask
 from skillopt_es.algorithms.skills.planner import EditJob, ManageJob
 from skillopt_es.algorithms.skills.state import WHOLE, Key, Refused, Sighting, SkillsState, where_of
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Asking
+from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import fenced, shortened, shown
 from skillopt_es.events.places import Place

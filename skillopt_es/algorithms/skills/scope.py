@@ -14,7 +14,7 @@ from attrs import evolve
 
 from skillopt_es.algorithms.skills.state import SkillsState, place_of
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import Objection
+from skillopt_es.engine.algorithm import Objection
 from skillopt_es.engine.draws import shuffled
 from skillopt_es.engine.evaluations import selection
 from skillopt_es.engine.run_config import validation_items

@@ -25,7 +25,7 @@ from skillopt_es.algorithms.skills.state import (
     where_of,
 )
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithms import GatePolicy, Objection
+from skillopt_es.engine.algorithm import GatePolicy, Objection
 from skillopt_es.engine.draws import draw_seed, shuffled
 from skillopt_es.engine.evaluations import measure
 from skillopt_es.engine.work import Decide, Evaluation, Work
