@@ -8,8 +8,8 @@ current when it was made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
 from attrs import define, evolve, field, frozen
 
@@ -127,28 +127,24 @@ def lineage(records: Iterable[Recorded]) -> Lineage:
     )
 
 
-def _started(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, RunStarted)
+def _started(growing: _Growing, event: RunStarted, seq: int) -> None:
     growing.nodes["start"] = Node(name="start", kind="initial", skill=event.skill.hash, parent="", seq=seq)
     growing.held = moved(growing.held, event, "start")
 
 
-def _forked(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, RunForked)
+def _forked(growing: _Growing, event: RunForked, seq: int) -> None:
     growing.forks.append(Branch(parent=event.parent, seq=event.seq))
 
 
-def _retracted(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, EvidenceRetracted)
+def _retracted(growing: _Growing, event: EvidenceRetracted, seq: int) -> None:
     # A retraction belongs to the fork that was made for it; one that was ordered later does not.
     if growing.forks and growing.ordered != event.items:
         last = growing.forks.pop()
         growing.forks.append(evolve(last, without=(*last.without, *event.items)))
 
 
-def _scored(growing: _Growing, event: Event, seq: int) -> None:
+def _scored(growing: _Growing, event: SkillScored, seq: int) -> None:
     """A text that had no value yet is measured, by itself or beside a candidate."""
-    assert isinstance(event, SkillScored)
     # A bound is no measurement.
     if event.purpose != "selection" or not event.exact:
         return
@@ -157,21 +153,18 @@ def _scored(growing: _Growing, event: Event, seq: int) -> None:
             growing.nodes[node.name] = evolve(node, value=event.value)
 
 
-def _built(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, CandidateBuilt)
+def _built(growing: _Growing, event: CandidateBuilt, seq: int) -> None:
     _grow(growing, Node(name=f"step {event.step}", kind="candidate", skill=event.candidate.hash, parent=growing.current,
                         seq=seq, step=event.step))  # fmt: skip
 
 
-def _gated(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, CandidateGated)
+def _gated(growing: _Growing, event: CandidateGated, seq: int) -> None:
     name = f"step {event.step}"
     growing.nodes[name] = _judged(growing.nodes[name], event.verdict)
     growing.held = moved(growing.held, event, name)
 
 
-def _skipped(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, StepSkipped)
+def _skipped(growing: _Growing, event: StepSkipped, seq: int) -> None:
     name = f"step {event.step}"
     if name not in growing.nodes:
         return
@@ -180,8 +173,7 @@ def _skipped(growing: _Growing, event: Event, seq: int) -> None:
             growing.nodes[name] = evolve(growing.nodes[name], verdict=verdict)
 
 
-def _guided(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, SlowUpdateApplied)
+def _guided(growing: _Growing, event: SlowUpdateApplied, seq: int) -> None:
     # None of these made a new text.
     if event.verdict.action in ("postponed", "unchanged", "no_content"):
         return
@@ -207,8 +199,7 @@ def _judged(node: Node, verdict: GateVerdict) -> Node:
     )
 
 
-def _noted(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, AppendixWritten)
+def _noted(growing: _Growing, event: AppendixWritten, seq: int) -> None:
     name = f"notes of step {event.step}"
     _grow(growing, Node(name=name, kind="notes", skill=event.skill.hash, parent=growing.current, seq=seq,
                         step=event.step, verdict="written", value=event.value,
@@ -216,8 +207,7 @@ def _noted(growing: _Growing, event: Event, seq: int) -> None:
     growing.held = moved(growing.held, event, name)
 
 
-def _steered(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, RunSteered)
+def _steered(growing: _Growing, event: RunSteered, seq: int) -> None:
     growing.ordered = (event.text,) if event.order == "retract" else ()
     if event.skill is None:
         return
@@ -228,8 +218,7 @@ def _steered(growing: _Growing, event: Event, seq: int) -> None:
     growing.held = moved(growing.held, event, name)
 
 
-def _promoted(growing: _Growing, event: Event, seq: int) -> None:
-    assert isinstance(event, BestPromoted)
+def _promoted(growing: _Growing, event: BestPromoted, seq: int) -> None:
     name = growing.current
     growing.held = moved(growing.held, event, name)
     growing.nodes[name] = evolve(growing.nodes[name], promoted=True)
@@ -241,7 +230,7 @@ def _grow(growing: _Growing, node: Node) -> None:
     growing.nodes[node.name] = node if node.value is not None else evolve(node, value=known)
 
 
-_HANDLERS = {
+_HANDLERS: Mapping[type[Event], Callable[[_Growing, Any, int], None]] = {
     RunStarted: _started,
     RunForked: _forked,
     EvidenceRetracted: _retracted,

@@ -98,7 +98,8 @@ class Drawn:
         left = {item: outcome for item, outcome in self.items.items() if item not in items}
         if len(left) == len(self.items):
             return self
-        assert left
+        if not left:
+            raise OutOfPlace("nothing would be left of an evaluation without these items")
         hard = sum(outcome.hard for outcome in left.values()) / len(left)
         soft = sum(outcome.soft for outcome in left.values()) / len(left)
         return replace(self, score=replace(self.score, hard=hard, soft=soft, measured=len(left)), items=left)

@@ -156,7 +156,7 @@ NOT_PURE = {
     "skillopt_es/engine/ahead.py": {"asyncio"},
     "skillopt_es/engine/calls.py": {"asyncio"},
     "skillopt_es/engine/loop.py": {"asyncio"},
-    "skillopt_es/engine/algorithms.py": {"pathlib"},  # names a folder, opens none
+    "skillopt_es/engine/algorithm.py": {"pathlib"},  # names a folder, opens none
     "skillopt_es/engine/budget.py": {"asyncio"},
     "skillopt_es/engine/draws.py": {"random"},  # draws by the run's seed, as all that follow
     "skillopt_es/engine/run_config.py": {"pathlib"},  # names a folder, opens none

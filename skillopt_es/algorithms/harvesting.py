@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from skillopt_es.engine.algorithm import Algorithm, Commands, Refusal, Stands, Words
 from skillopt_es.engine.differences import CheckReport
-from skillopt_es.events.catalog import Recorded
+from skillopt_es.events.catalog import Recorded, RunStarted
 
 _NO_TRAINING = Refusal("has the calls of a harvest, and is no training run")
 
 
-def check_harvest(events: Iterator[Recorded], folder: object) -> CheckReport:
+def check_harvest(started: RunStarted, others: Iterator[Recorded], folder: object) -> CheckReport:
     """Nothing is decided in such a log."""
-    return CheckReport(events=sum(1 for _ in events), decisions=0, rollouts=0, status="harvest")
+    return CheckReport(events=1 + sum(1 for _ in others), decisions=0, rollouts=0, status="harvest")
 
 
 HARVEST: Algorithm[None] = Algorithm(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
     own = algorithm_of(first.event).commands.check
     if own is not None:
-        return own(chain([first], events), folder)
+        return own(first.event, events, folder)
     config = config_of_run(first.event, folder)
     executor = local_executor()
     texts = _Noticing(log, log.erasures.texts)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import cast
 
 from attrs import evolve
 
 from skillopt_es.algorithms.search.asking import asked_about, taken_from
 from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
-from skillopt_es.algorithms.search.state import Search, SearchState
+from skillopt_es.algorithms.search.state import SearchState, is_search
 from skillopt_es.engine.algorithms import fold_log
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_config import config_of_run
@@ -35,17 +34,17 @@ def earlier_refusals(reading: Reading, patches: set[str]) -> Mapping[str, str]:
     if not patches:
         return {}
     proposed = reading.read(types=(PatchProposed.__name__,))
-    asked = [row for row in proposed if isinstance(row.event, PatchProposed) and row.event.patch in patches]
+    asked = [(row.seq, row.event) for row in proposed if isinstance(row.event, PatchProposed)]
+    asked = [(seq, event) for seq, event in asked if event.patch in patches]
     evidence, told = RecordedTexts(reading.log, Journal(reading.log.reader)), dict[str, str]()
     state: AnyState | None = None
     last = 0
     with suppress(LogError):  # a text was erased, or the log can be read in part only
-        for row in asked:
-            state, _ = fold_log(reading.read(after=last, until=row.seq - 1), state)
-            last = row.seq - 1
-            assert isinstance(row.event, PatchProposed)
-            if state is not None and isinstance(state.algorithm, Search):
-                told[row.event.patch] = _refusals(cast("SearchState", state), row.event, reading, evidence)
+        for seq, event in asked:
+            state, _ = fold_log(reading.read(after=last, until=seq - 1), state)
+            last = seq - 1
+            if state is not None and is_search(state):
+                told[event.patch] = _refusals(state, event, reading, evidence)
     return told
 
 

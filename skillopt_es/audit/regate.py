@@ -249,14 +249,12 @@ class _Walk:
     def _elsewhere(self, seq: int, event: Event) -> Event:
         """Any other event: a verdict of the algorithm's own is judged anew; else the algorithm says what stays."""
         judging = algorithm_at(self.other).gate.judging(self.other, self.config, event)
-        if judging is None:
+        if judging is None or not isinstance(event, Judgement):
             return _in_another_history(event, self.other, same=self._same_current())
-        assert isinstance(event, Judgement)
         why = self._missing(event.candidate, judging)
         if why:
             return self._unknown(seq, "guidance", judging.number, event, why)
         derived = judging.decide(self.config)
-        assert isinstance(derived, Judgement)
         changed = event.verdict.action != derived.verdict.action
         self._judged(seq, "guidance", judging.number, event, derived, changed)
         return derived

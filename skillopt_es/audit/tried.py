@@ -6,14 +6,13 @@ items that were tried under parts of a candidate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 from attrs import field, frozen
 
 from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
 from skillopt_es.algorithms.skills.effects import standard_errors
 from skillopt_es.algorithms.skills.noticing import changes_of, draws_so_far
-from skillopt_es.algorithms.skills.state import Skills, SkillsState
+from skillopt_es.algorithms.skills.state import is_skills
 from skillopt_es.algorithms.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.audit.refused_again import earlier_refusals
 from skillopt_es.engine.algorithms import check_allowed, fold_log
@@ -122,11 +121,11 @@ def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
     if chain.ranked is None or not chain.ranked.event.effects:
         return {}
     state, _ = fold_log(reading.read(until=chain.ranked.seq - 1))
-    if state is None or state.built is None or not isinstance(state.algorithm, Skills):
+    if state is None or state.built is None or not is_skills(state):
         return {}  # the log can be read in part only
-    config, known = config_of_run(state.started, reading.log.path.parent, state.overrides), cast("SkillsState", state)
-    changes = changes_of(known, state.built)
-    draws = draws_so_far(known, state.built, config, changes)
+    config = config_of_run(state.started, reading.log.path.parent, state.overrides)
+    changes = changes_of(state, state.built)
+    draws = draws_so_far(state, state.built, config, changes)
     return standard_errors(draws, [change.name for change in changes])
 
 

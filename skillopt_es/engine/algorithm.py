@@ -18,7 +18,7 @@ from skillopt_es.engine.estimates import Part, Planned, kind_of_call, steps_plan
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Contest, Told, Unit, Work
-from skillopt_es.events.catalog import CandidateBuilt, Event, Recorded, RunStarted
+from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, Event, Recorded, RunStarted, SlowUpdateApplied
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Json, Learned, Order, Purpose
 from skillopt_es.ports import ChatRequest
@@ -162,7 +162,7 @@ class Judging:
     number: int
     contest: Contest
     refused: Callable[[RunConfig], bool]
-    decide: Callable[[RunConfig], Event]
+    decide: Callable[[RunConfig], CandidateGated | SlowUpdateApplied]
 
 
 @frozen(kw_only=True)
@@ -220,8 +220,8 @@ class Plan:
     by_calls: bool = False
 
 
-OwnCheck = Callable[[Iterator[Recorded], Path], CheckReport]
-"""A walk over a log's events, in the folder where it lies, that finds what does not follow."""
+OwnCheck = Callable[[RunStarted, Iterator[Recorded], Path], CheckReport]
+"""A walk over a log in its folder, from the first event over the others, that finds what does not follow."""
 
 
 def _under_way(state: AnyState) -> str:

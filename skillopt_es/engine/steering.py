@@ -19,6 +19,7 @@ from skillopt_es.engine.algorithms import algorithm_at
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, EvidenceRetracted, RunPaused, RunSteered
 from skillopt_es.events.values import Json, Order, Setting
+from skillopt_es.projections.core import waiting
 from skillopt_es.projections.state import AnyState
 from skillopt_es.skill.pins import file_of, without_line
 
@@ -192,10 +193,7 @@ def values_without(items: Collection[str], state: AnyState, config: RunConfig) -
 def event_of(asked: Asked, state: AnyState) -> RunSteered:
     """The event that states an order; raises OrderRefused."""
     check_order(asked, state)
-    text = asked.text
-    if asked.order in ("take", "refuse"):
-        assert state.built is not None
-        text = state.built.candidate.hash
+    text = waiting(state).candidate.hash if asked.order in ("take", "refuse") else asked.text
     return RunSteered(
         name=asked.name,
         order=asked.order,

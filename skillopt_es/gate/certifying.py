@@ -96,11 +96,14 @@ def wagered(state: AnyState, config: RunConfig, root: Place) -> CertificateWager
     """The bet on what was tried at a place, settled."""
     challenger = _tried_at(state, root)
     pairs = _pairs(state, root)
-    gains = {item: _worth(after, config) - _worth(before, config) for item, (before, after) in pairs.items()}
+    gains = {
+        item: config.worth(now.hard, now.soft) - config.worth(was.hard, was.soft)
+        for item, (was, now, _) in pairs.items()
+    }
     by_item, by_type = _purses(state, challenger)
     items, types, won = by_item.and_then(gains), None, False
     if families_of(state.types):
-        kinds = {item: after.task_type for item, (_, after) in pairs.items() if after.task_type}
+        kinds = {item: kind for item, (_, _, kind) in pairs.items() if kind}
         types = by_type.and_then(type_gains(gains, kinds))
     won = items.wealth >= ENOUGH and (types is None or types.wealth >= ENOUGH)
     every = (*by_item.gains, *gains.values())
@@ -124,9 +127,9 @@ def _tried_at(state: AnyState, root: Place) -> str:
     return next(row.skill for rows in batches for row in rows.values())
 
 
-def _pairs(state: AnyState, root: Place) -> dict[str, tuple[RolloutCompleted, RolloutCompleted]]:
-    """By item, the results under the certified skill and its challenger; what was not measured is no result."""
-    found: dict[str, tuple[RolloutCompleted, RolloutCompleted]] = {}
+def _pairs(state: AnyState, root: Place) -> dict[str, tuple[Measured, Measured, str]]:
+    """By item, the results under the certified skill and its challenger, and its type; of what was measured alone."""
+    found: dict[str, tuple[Measured, Measured, str]] = {}
     for place, rows in state.rollouts.items():
         if not Place(place).is_batch_at(root.certified):
             continue
@@ -134,13 +137,8 @@ def _pairs(state: AnyState, root: Place) -> dict[str, tuple[RolloutCompleted, Ro
         for item, before in rows.items():
             after = beside.get(item)
             if after is not None and isinstance(before.outcome, Measured) and isinstance(after.outcome, Measured):
-                found[item] = (before, after)
+                found[item] = (before.outcome, after.outcome, after.task_type)
     return found
-
-
-def _worth(row: RolloutCompleted, config: RunConfig) -> float:
-    assert isinstance(row.outcome, Measured)
-    return config.worth(row.outcome.hard, row.outcome.soft)
 
 
 def _purses(state: AnyState, challenger: str) -> tuple[Purse, Purse]:

@@ -50,7 +50,7 @@ from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.rules import RULES, Rule
 from skillopt_es.projections.core import waiting
 from skillopt_es.projections.item_results import families_of
-from skillopt_es.projections.state import AnyState, Measurement, RunState, Standing, never_varies
+from skillopt_es.projections.state import AnyState, Measurement, OutOfPlace, RunState, Standing, never_varies, there
 
 S = TypeVar("S")
 
@@ -214,7 +214,8 @@ def weighed(state: AnyState, config: RunConfig, contest: Contest, best: Contest,
 
 def _by_rule(state: AnyState, config: RunConfig, contest: Contest, best: Contest) -> GateVerdict:
     ruling = judged(state, config, contest)
-    assert isinstance(ruling, Ruling)
+    if not isinstance(ruling, Ruling):
+        raise OutOfPlace("the rule wants more draws before its verdict")
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
     seen, rule = ruling.comparison, config.evaluation.gate_rule
     scores = (seen.candidate, seen.current)
@@ -261,8 +262,7 @@ def _against_what_is_known(
     else:
         compared, candidate_score, current_score = on_common_items(candidate, current)
     current_value = None if current_score is None else standing_value(standing, current_score, config)
-    value = standing.value if as_current else config.gate_value(candidate_score, contest.candidate)
-    assert value is not None
+    value = _stands_for(standing) if as_current else config.gate_value(candidate_score, contest.candidate)
     won, lost = _turned(candidate, current)
     beats_best = not as_current and is_better(state, config, best)
     action = verdict(value, current_value, beats_best, use_gate=use_gate)
@@ -284,9 +284,8 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     """A candidate must be strictly better than the current skill to be taken, than the best to be the best."""
     if not use_gate:
         return "force_accept"
-    assert current is not None
     # A tie keeps the current text, as in the original.
-    if value <= current:
+    if value <= there(current, "value of the current skill"):
         return "reject"
     return "accept_new_best" if better_than_best else "accept"
 
@@ -365,10 +364,12 @@ def counts_as_measured(state: AnyState, config: RunConfig, current: Standing, ca
 
 def standing_value(standing: Standing, score: Score, config: RunConfig) -> float:
     """What a candidate must exceed: the current skill's score on the same items, or the old one that stands for it."""
-    if standing.stale_from:
-        assert standing.value is not None
-        return standing.value
-    return config.gate_value(score, standing.skill)
+    return _stands_for(standing) if standing.stale_from else config.gate_value(score, standing.skill)
+
+
+def _stands_for(standing: Standing) -> float:
+    """What the score counts that stands for a text that was not measured."""
+    return there(standing.value, "value that stands for the current skill")
 
 
 def candidate_contest(state: RunState[S], config: RunConfig, built: CandidateBuilt, policy: GatePolicy[S]) -> Contest:
@@ -465,11 +466,10 @@ def final_work(state: RunState[S], config: RunConfig, policy: GatePolicy[S], mos
 
 
 def _promote_best(state: AnyState, config: RunConfig, evidence: RecordedTexts) -> Event:
-    value = state.measured[state.current.skill.hash].value
-    assert value is not None
+    final = state.current.skill.hash
     return BestPromoted(
-        skill=state.current.skill.hash,
-        value=value,
+        skill=final,
+        value=there(state.measured[final].value, "value of the final skill"),
         previous=state.best.skill.hash,
         previous_value=state.best.value,
     )

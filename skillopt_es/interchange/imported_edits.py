@@ -7,6 +7,7 @@ from typing import Literal, TypedDict
 
 from attrs import evolve, frozen
 
+from skillopt_es.algorithms.classic.phases import open_step
 from skillopt_es.algorithms.imported.original_edits import noted_by_original
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -195,8 +196,7 @@ def _words(said: Proposed) -> tuple[str, ...]:
 
 
 def _step_number(build: Builder) -> int:
-    assert build.state.algorithm.step is not None
-    return build.state.algorithm.step.number
+    return open_step(build.state).step.number
 
 
 def _decision(build: Builder, step: OriginalStep, pool: int) -> None:
@@ -236,8 +236,7 @@ def import_notes(build: Builder, step: OriginalStep, place: str) -> None:
     """Adds what became of the notes that the step's patches have; a gap where the files do not agree."""
     if step.notes is None:
         return
-    opened = build.state.algorithm.step
-    assert opened is not None
+    opened = open_step(build.state).step
     proposed = [ProposedNote(patch.patch, note) for patch in opened.patches.values() for note in patch.notes]
     before, most = (
         appendix_notes(build.current.skill.text),
@@ -253,17 +252,20 @@ def import_notes(build: Builder, step: OriginalStep, place: str) -> None:
     build.add(AppendixExtended(step=step.number, order=order, reports=reports, notes=notes))
     fewer = step.record.notes_consolidated if step.record else None
     if fewer is not None:
-        _consolidated(build, step, place, text=step.candidate if measured else step.skill, fewer=fewer)
+        _consolidated(
+            build, step.number, step.notes, place, text=step.candidate if measured else step.skill, fewer=fewer
+        )
 
 
-def _consolidated(build: Builder, step: OriginalStep, place: str, *, text: str | None, fewer: int) -> None:
+def _consolidated(
+    build: Builder, step: int, before: tuple[str, ...], place: str, *, text: str | None, fewer: int
+) -> None:
     """The shorter list is only in the text that it was written into."""
-    assert step.notes is not None
     notes = () if text is None else appendix_notes(text)
     if len(notes) != fewer:
         build.gap(place, "the shorter list of reminder notes", "none of the texts in the folder has so many")
         return
-    build.add(AppendixConsolidated(step=step.number, result="consolidated", before=step.notes, notes=notes))
+    build.add(AppendixConsolidated(step=step, result="consolidated", before=before, notes=notes))
 
 
 def write_notes(build: Builder, step: OriginalStep, *, kept: bool) -> None:

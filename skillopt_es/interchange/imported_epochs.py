@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast, get_args
 
+from skillopt_es.algorithms.classic.phases import open_epoch
 from skillopt_es.algorithms.imported.original_edits import guided_by_original
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
@@ -40,8 +41,7 @@ def import_epoch_end(build: Builder, epoch: int) -> None:
 
 
 def _comparison(build: Builder, end: Epoch) -> None:
-    assert build.state.algorithm.epoch is not None
-    previous, current = build.state.algorithm.epoch.first_skill.hash, build.current.skill.hash
+    previous, current = open_epoch(build.state).first_skill.hash, build.current.skill.hash
     items = [row.item for row in end.current or ()] or [item for item, _ in end.pairs or ()]
     if not items:
         return

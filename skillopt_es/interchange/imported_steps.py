@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast, get_args
 
+from skillopt_es.algorithms.classic.phases import open_step
 from skillopt_es.algorithms.imported.original_edits import applied_by_original, rewritten_by_original
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, StepImported, StepSkipped
 from skillopt_es.events.places import Place
@@ -184,11 +185,8 @@ def _candidate(build: Builder, step: OriginalStep, place: Place, chosen: Chosen)
 
 def _added_notes(build: Builder) -> int:
     """How many reminder notes the candidate has that the current skill does not have."""
-    open_step = build.state.algorithm.step
-    assert open_step is not None
-    if open_step.extended is None or open_step.extended.order != "measured":
-        return 0
-    return len(open_step.extended.added)
+    extended = open_step(build.state).step.extended
+    return 0 if extended is None or extended.order != "measured" else len(extended.added)
 
 
 def _possible(build: Builder, step: OriginalStep, chosen: Chosen) -> list[str]:

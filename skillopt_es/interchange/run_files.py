@@ -13,7 +13,7 @@ from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
 from skillopt_es.engine.algorithms import evolve
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.errors import NotInRun, OutputRefused
-from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, RunStarted, SkillScored
+from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import BASELINE, FINAL_TEST, FINAL_VAL
@@ -179,7 +179,7 @@ class _Folder:
             yield BEST, state.best.skill.text
             yield STATE, dumped(self._runtime_state(state))
         if state.completed is not None:
-            yield SUMMARY, dumped(self._summary(state, started))
+            yield SUMMARY, dumped(self._summary(state, started, state.completed))
 
     def _runtime_state(self, state: ClassicState) -> Record:
         current, best = self._values(state)
@@ -202,9 +202,8 @@ class _Folder:
             last.get("best_score") if best is None else best
         )
 
-    def _summary(self, state: ClassicState, started: RunStarted) -> Record:
-        assert state.completed is not None
-        done, rows = state.completed, [cast("Record", row) for row in self.history]
+    def _summary(self, state: ClassicState, started: RunStarted, done: RunCompleted) -> Record:
+        rows = [cast("Record", row) for row in self.history]
         same = state.current.skill.hash == state.best.skill.hash
         _, best = self._values(state)
         tested = bool(done.test_best)

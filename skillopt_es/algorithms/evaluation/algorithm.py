@@ -41,10 +41,8 @@ from skillopt_es.events.places import evaluated
 from skillopt_es.projections.state import AnyState
 
 
-def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
+def check_evaluation(started: RunStarted, others: Iterator[Recorded], folder: Path) -> CheckReport:
     """Walks a log; what does not follow is noted and taken as it is recorded."""
-    started = next(events).event
-    assert isinstance(started, RunStarted)
     config = config_of_run(started, folder)
     # How much may be missing is a setting of each `eval`; that a score was given is evidence, not which it is.
     shares = changed(config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
@@ -52,7 +50,7 @@ def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
     state = evolve(None, started)
     seen = scored = rollouts = 0
     found: list[Mismatch] = []
-    for recorded in events:
+    for recorded in others:
         wrong = _problem(recorded, state, config)
         if wrong is not None:
             found.append(wrong)

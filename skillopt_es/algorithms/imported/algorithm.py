@@ -8,7 +8,7 @@ results, candidates from edits, and guidance from its text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from attrs import define, field
 from attrs import evolve as replace
 
 from skillopt_es.algorithms.classic.algorithm import CLASSIC
+from skillopt_es.algorithms.classic.phases import open_step
 from skillopt_es.algorithms.classic.state import Classic, ClassicState, classic, proposals_of
 from skillopt_es.algorithms.imported.original_edits import (
     applied_by_original,
@@ -43,13 +44,14 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunCompleted,
+    RunStarted,
     SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Draft, Edit, GateVerdict, Proposal, Score, text_digest
+from skillopt_es.events.values import Draft, Edit, Proposal, Score, text_digest
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
@@ -70,11 +72,10 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
 }
 
 
-def check_imported(events: Iterable[Recorded], folder: Path) -> CheckReport:
+def check_imported(started: RunStarted, others: Iterator[Recorded], folder: Path) -> CheckReport:
     """Walks a log; nothing in its folder is needed for that."""
-    events = iter(events)
-    walk = Recheck(classic(evolve(None, next(events).event)))
-    walk.run(events)
+    walk = Recheck(classic(evolve(None, started)))
+    walk.run(others)
     return CheckReport(
         events=walk.events,
         decisions=walk.derived,
@@ -146,8 +147,7 @@ class Recheck:
         return f"the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
 
     def _built(self, event: CandidateBuilt) -> str:
-        step = self.state.algorithm.step
-        assert step is not None
+        step = open_step(self.state).step
         if step.ranked is None:
             return self._skip("candidates without their edits")
         known, parent, text = proposals_of(step), self.state.current.skill, event.candidate.text
@@ -171,11 +171,12 @@ class Recheck:
         verdict = event.verdict
         if verdict.action == "force_accept":
             return self._skip("forced verdicts")
-        if verdict.current_value is None or verdict.candidate_value is None:
+        value, current, best = verdict.candidate_value, verdict.current_value, verdict.best_value
+        if current is None or value is None:
             return self._skip("verdicts without the score to beat")
-        if verdict.candidate_value > verdict.current_value and verdict.best_value is None:
+        if value > current and best is None:
             return self._skip("verdicts without the best score")
-        return self._same("the verdict", verdict.action, _by_values(verdict))
+        return self._same("the verdict", verdict.action, _by_values(value, current, best))
 
     def _slow(self, event: SlowUpdateApplied) -> str:
         text = self.state.current.skill.text
@@ -193,9 +194,10 @@ class Recheck:
         verdict = event.verdict
         if verdict.action in ("no_content", "force_accept"):
             return ""
-        if None in (verdict.candidate_value, verdict.current_value, verdict.best_value):
+        value, current, best = verdict.candidate_value, verdict.current_value, verdict.best_value
+        if value is None or current is None or best is None:
             return self._skip("verdicts without the score to beat")
-        return self._same("the verdict", verdict.action, _by_values(verdict))
+        return self._same("the verdict", verdict.action, _by_values(value, current, best))
 
     def _notes_written(self, event: AppendixWritten) -> str:
         return self._same_text("\n".join(appendix_notes(event.skill.text)), "\n".join(event.notes))
@@ -209,11 +211,8 @@ class Recheck:
         return self._same("the best skill", event.best, self.state.best.skill.hash)
 
 
-def _by_values(verdict: GateVerdict) -> str:
-    """The verdict that the recorded values lead to."""
-    value, current, best = verdict.candidate_value, verdict.current_value, verdict.best_value
-    assert value is not None
-    assert current is not None
+def _by_values(value: float, current: float, best: float | None) -> str:
+    """The verdict that these values lead to."""
     if value <= current:
         return "reject"
     return "accept_new_best" if best is not None and value > best else "accept"

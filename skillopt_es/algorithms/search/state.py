@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from attrs import field, frozen
 
@@ -12,7 +12,7 @@ from skillopt_es.algorithms.search.steps import OpenStep, Saved
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Json, Measured, Minibatch
-from skillopt_es.projections.state import RunState, there
+from skillopt_es.projections.state import AnyState, RunState, there
 
 PRUNING: Literal["pruning"] = "pruning"
 """What a group of lines is called that are tried without."""
@@ -136,6 +136,11 @@ class Search:
 
 SearchState = RunState[Search]
 """A run that is trained by the search."""
+
+
+def is_search(state: AnyState) -> TypeGuard[SearchState]:
+    """Whether a run is trained by the search."""
+    return isinstance(state.algorithm, Search)
 
 
 def checks_together(state: SearchState) -> bool:

@@ -7,7 +7,7 @@ Attempts are known by where they were made; their texts are in the log.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TypeGuard
 
 from attrs import field, frozen
 
@@ -19,10 +19,11 @@ from skillopt_es.events.catalog import (
     RolloutCompleted,
     RunStarted,
 )
+from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Attempt, Edit, Json, Measured, Minibatch, Tries
 from skillopt_es.projections.core import without_items
-from skillopt_es.projections.state import RunState
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.skill.folders import skill_of, skills_in
 
 Key = tuple[str, ...]
@@ -121,6 +122,11 @@ SkillsState = RunState[Skills]
 """A run that is trained by this algorithm."""
 
 
+def is_skills(state: AnyState) -> TypeGuard[SkillsState]:
+    """Whether a run is trained by this algorithm."""
+    return isinstance(state.algorithm, Skills)
+
+
 def initial(started: RunStarted) -> Skills:
     """Nothing is known yet."""
     return Skills()
@@ -173,7 +179,8 @@ def tried_at(state: SkillsState, place: str, items: tuple[str, ...]) -> tuple[st
 def ring_of(state: SkillsState) -> int:
     """How many refused updates are remembered for each set of skills."""
     size = _setting(state, "max_rejected_update_buffer_size")
-    assert isinstance(size, int)
+    if not isinstance(size, int):
+        raise LogDamaged("skills.max_rejected_update_buffer_size is not recorded")
     return size
 
 
@@ -185,8 +192,8 @@ def grouped_by(state: SkillsState, row: RolloutCompleted) -> Key:
 
 def _setting(state: SkillsState, name: str) -> Json:
     """A key of `skills`, as it counts now."""
-    section = cast("Mapping[str, Json]", state.started.config["skills"])
-    return state.overrides.get(f"skills.{name}", section[name])
+    section = state.started.config.get("skills")
+    return state.overrides.get(f"skills.{name}", section.get(name) if isinstance(section, dict) else None)
 
 
 def said_of(built: CandidateBuilt) -> dict[str, str]:
