@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.endpoint import open_endpoint, refused
 from skillopt_es.adapters.models.errors import Failure, error_in, failure, status_in
@@ -20,6 +20,7 @@ from skillopt_es.adapters.models.reading import (
     Feature,
     Object,
     ServerEvent,
+    Wire,
     as_count,
     as_list,
     as_name,
@@ -94,17 +95,13 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
 
 
 @frozen(kw_only=True)
-class MessagesWire:
+class MessagesWire(Wire):
     """Messages for one model; `budgets` is true for the generations that think by a number of tokens."""
 
     shows = frozenset({"images"})
-    passes_on = False
-    model: str
+    names = _NAMES
     thinking: Thinking = "server_default"
     budgets: bool = False
-    schemas: bool = True
-    stream: bool = False
-    names: Mapping[Feature, tuple[str, ...]] = field(factory=lambda: _NAMES)
 
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""

@@ -28,6 +28,7 @@ from skillopt_es.adapters.models.reading import (
     Feature,
     Object,
     ServerEvent,
+    Wire,
     as_count,
     as_list,
     as_name,
@@ -56,16 +57,13 @@ _NAMES: Mapping[Feature, tuple[str, ...]] = {
 
 
 @frozen(kw_only=True)
-class ChatWire:
+class ChatWire(Wire):
     """Chat Completions for one model; `extra` is what a dialect adds to every body."""
 
     shows = frozenset({"images", "image_detail"})
     passes_on = True
     names = _NAMES
-    model: str
     token_field: TokenField = CURRENT
-    schemas: bool = True
-    stream: bool = False
     split_thinking: bool = False
     odd_error: OddError = no_odd_error
     extra: Mapping[str, Json] = field(factory=dict)

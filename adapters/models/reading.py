@@ -13,10 +13,11 @@ import base64
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal, Protocol
+from typing import ClassVar, Literal
 
 from attrs import evolve, frozen
 
@@ -317,31 +318,27 @@ Feature = Literal["schema", "temperature", "effort"]
 ALL_FEATURES: tuple[Feature, ...] = ("schema", "temperature", "effort")
 
 
-class Wire(Protocol):
-    """One wire format, with whatever its dialect adds."""
+@frozen(kw_only=True)
+class Wire(ABC):
+    """One wire format for one model, with whatever its dialect adds."""
 
-    @property
-    def shows(self) -> frozenset[str]:
-        """What a question may show beside text: `images`, and with `image_detail` how closely to look at them."""
-        ...
+    # What a question may show beside text: `images`, and with `image_detail` how closely to look at them.
+    shows: ClassVar[frozenset[str]]
+    # The words by which an endpoint's complaint about an optional field is known.
+    names: ClassVar[Mapping[Feature, tuple[str, ...]]]
+    # Whether it can hand on the further fields of a question, which are OpenAI's.
+    passes_on: ClassVar[bool] = False
+    model: str
+    schemas: bool = True
+    stream: bool = False
 
-    @property
-    def names(self) -> Mapping[Feature, tuple[str, ...]]:
-        """The words by which an endpoint's complaint about an optional field is known."""
-        ...
-
-    @property
-    def passes_on(self) -> bool:
-        """Whether it can hand on the further fields of a question, which are OpenAI's."""
-        ...
-
+    @abstractmethod
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question; optional fields are there only when they were given."""
-        ...
 
+    @abstractmethod
     def read(self, status: int, headers: Mapping[str, str], body: bytes) -> ChatReply | Failure:
         """The model's answer, or what went wrong instead; nothing is raised, whatever the bytes are."""
-        ...
 
 
 def system_text(request: ChatRequest) -> str:

@@ -15,6 +15,7 @@ from skillopt_es.adapters.models.reading import (
     Feature,
     Object,
     ServerEvent,
+    Wire,
     as_count,
     as_list,
     as_name,
@@ -41,15 +42,11 @@ _INCOMPLETE: Mapping[object, FinishReason] = {"max_output_tokens": "length", "co
 
 
 @frozen(kw_only=True)
-class ResponsesWire:
+class ResponsesWire(Wire):
     """Responses for one model."""
 
     shows = frozenset({"images", "image_detail"})
-    passes_on = False
     names = _NAMES
-    model: str
-    schemas: bool = True
-    stream: bool = False
 
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""
