@@ -20,7 +20,7 @@ from skillopt_es.report.html import DASH, Child, Html, el, join, note, prose, ro
 from skillopt_es.report.settings import shown
 from skillopt_es.runs.run_settings import Settings, shareable
 from skillopt_es.ui.overlay import AXES, overlay, usual_axis
-from skillopt_es.ui.shell import choice, hidden, link, part
+from skillopt_es.ui.shell import choice, filters, hidden, link, part
 
 MOST_RUNS = 8
 _SEEDS = frozenset({"train.seed", "env.split_seed"})
@@ -111,16 +111,13 @@ def _repeats(found: Sequence[Compared], unlike: Sequence[str]) -> Html | None:
 
 
 def _curves(found: Sequence[Compared], over: str, which: str) -> Html:
-    form = el(
-        "form",
+    form = filters(
+        "Show",
         *(each for one in found for each in hidden({"run": one.name})),
         choice("Over", "over", {name: axis.words for name, axis in AXES.items()}, over),
         choice("Skill", "which", {"best": "the best so far", "current": "the current one"}, which),
-        el("button", "Show", type="submit"),
-        method="get",
         action="/compare",
-        class_="filters",
-        data_live="compared",
+        live="compared",
     )
     said = note(
         "Scores on validation items, which chose these skills: they flatter them. The numbers at which two runs differ "

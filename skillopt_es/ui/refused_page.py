@@ -13,7 +13,7 @@ from skillopt_es.events.values import GateRule
 from skillopt_es.presenting.words import proposal_words
 from skillopt_es.projections.not_taken import NotTaken, Refused
 from skillopt_es.report.html import DASH, Child, Html, Row, badge, el, join, note, row, score, section, table
-from skillopt_es.ui.shell import choice, items_links, link, part
+from skillopt_es.ui.shell import choice, filters, items_links, link, part
 
 _MOST = 400
 _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
@@ -47,18 +47,15 @@ def _other_rule(run: str, rule: EvaluationConfig, query: Mapping[str, str], foun
         box = el("input", type="range", name=key, value=given(key, otherwise), min=least, max=most, step=step)
         return el("label", el("span", f"{label}: ", el("output", given(key, otherwise))), box)
 
-    form = el(
-        "form",
+    form = filters(
+        "Ask this rule",
         choice("Metric", "gate_metric", {each: each for each in _METRICS}, given("gate_metric", rule.gate_metric)),
         choice("Rule", "gate_rule", {each: each for each in get_args(GateRule)}, given("gate_rule", rule.gate_rule)),
         choice("Gate", "use_gate", {"true": "on", "false": "off"}, given("use_gate", rule.use_gate)),
         field("Repeats", "gate_repeats", rule.gate_repeats, "2", "20", "1"),
         field("Standard errors", "gate_standard_errors", rule.gate_standard_errors, "0", "4", "0.05"),
         field("Share of soft", "gate_mixed_weight", rule.gate_mixed_weight, "0", "1", "0.05"),
-        el("button", "Ask this rule", type="submit"),
-        method="get",
-        class_="filters",
-        data_live="other-rule",
+        live="other-rule",
     )
     said: list[Html] = []
     if isinstance(found, str):

@@ -16,7 +16,7 @@ from skillopt_es.projections.summary import Summary
 from skillopt_es.report.html import DASH, Html, Row, count, el, join, note, row, score, table
 from skillopt_es.runs.folders import writer_words
 from skillopt_es.runs.overview import Overview, Unreadable
-from skillopt_es.ui.shell import choice, link, part, sparkline, status_badge
+from skillopt_es.ui.shell import choice, filters, link, part, sparkline, status_badge
 
 _SORTS: Mapping[str, str] = {
     "written": "last written",
@@ -83,18 +83,15 @@ def _tables(found: Sequence[Overview | Unreadable], shown: Sequence[Overview | U
 def _form(found: Sequence[Overview | Unreadable], asked: Asked) -> Html:
     tasks = sorted({_task(each) for each in found} - {""})
     states = {"": "any", **{state: state for state in _STATES if any(state in _states(each) for each in found)}}
-    return el(
-        "form",
+    return filters(
+        "Show",
         el("label", el("span", "Name or text"), el("input", type="search", name="q", value=asked.words)),
         choice("State", "state", states, asked.state),
         choice("Task", "task", {"": "any", **{task: task for task in tasks}}, asked.task),
         choice("Sorted by", "sort", _SORTS, asked.sort),
         choice("Grouped", "group", {"": "no", "task": "by task"}, "task" if asked.grouped else ""),
-        el("button", "Show", type="submit"),
-        method="get",
         action="/",
-        class_="filters",
-        data_live="runs",
+        live="runs",
         role="search",
     )
 

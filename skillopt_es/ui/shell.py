@@ -132,6 +132,12 @@ def choice(label: str, name: str, options: Mapping[str, str], chosen: str) -> Ht
     return el("label", el("span", label), el("select", *rows, name=name))
 
 
+def filters(words: str, *fields: Child, action: str | None = None, live: str | None = None, **more: str) -> Html:
+    """A form that asks for a page in another way; where it is live, its answer takes the place of that part."""
+    button = el("button", words, type="submit")
+    return el("form", *fields, button, method="get", action=action, class_="filters", data_live=live, **more)
+
+
 def sparkline(values: Iterable[float | None], label: str) -> Html | None:
     """A line of what something was worth; None for fewer than two values."""
     known = [value for value in values if value is not None]

@@ -12,7 +12,7 @@ from skillopt_es.report.html import Html, el, note, section
 from skillopt_es.report.lineage import tree_section
 from skillopt_es.report.skill import skill_section
 from skillopt_es.report.steps import diff_block
-from skillopt_es.ui.shell import address, choice, link, part
+from skillopt_es.ui.shell import address, choice, filters, link, part
 
 
 def skill_page(facts: Facts, query: Mapping[str, str]) -> list[Html]:
@@ -52,13 +52,6 @@ def _compared(facts: Facts, query: Mapping[str, str]) -> Html | None:
     initial = next(iter(known))
     best = next((node.skill for node in facts.tree.nodes if node.name == facts.tree.best), initial)
     before, after = query.get("from", initial), query.get("to", best)
-    form = el(
-        "form",
-        choice("From", "from", known, before),
-        choice("To", "to", known, after),
-        el("button", "Compare", type="submit"),
-        method="get",
-        class_="filters",
-    )
+    form = filters("Compare", choice("From", "from", known, before), choice("To", "to", known, after))
     changed = diff_block(facts.skills.get(before), facts.skills.get(after), "What changed") if "to" in query else None
     return section("Two versions compared", form, changed, name="compared")

@@ -17,7 +17,7 @@ from skillopt_es.events.values import Json
 from skillopt_es.report.html import Html, Row, el, fold, note, prose, row, section, table
 from skillopt_es.report.settings import shown
 from skillopt_es.ui.safety import Refused
-from skillopt_es.ui.shell import choice, hidden, part, problem
+from skillopt_es.ui.shell import choice, filters, hidden, part, problem
 
 _OPEN = ("train", "budget")
 """The sections that most runs differ in."""
@@ -71,14 +71,7 @@ def start_page(
     name = el("input", name="name", value=fields.get("name", ""), pattern="[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}",
               placeholder="after the config and the time")  # fmt: skip
     more = el("textarea", fields.get("more", ""), name="more", rows=3, placeholder="env.data_dir=data")
-    pick = el(
-        "form",
-        choice("Config", "config", {each: each for each in configs}, chosen),
-        el("button", "Choose", type="submit"),
-        method="get",
-        action="/start",
-        class_="filters",
-    )
+    pick = filters("Choose", choice("Config", "config", {each: each for each in configs}, chosen), action="/start")
     form = el(
         "form",
         *hidden({"form_token": form_token, "config": chosen}),
