@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, get_args
 
-from skillopt_es.algorithms.classic import epoch_events, jobs, step_events
+from skillopt_es.algorithms.classic import jobs
 from skillopt_es.algorithms.classic.appendix import consolidate, extension, fate_of_notes, written
 from skillopt_es.algorithms.classic.candidate import built_candidate
 from skillopt_es.algorithms.classic.epoch_end import (
@@ -25,6 +25,7 @@ from skillopt_es.algorithms.classic.epoch_end import (
 )
 from skillopt_es.algorithms.classic.epoch_questions import propose_slow_update, write_meta_skill
 from skillopt_es.algorithms.classic.estimate import kind_of, plan_of, planned_steps
+from skillopt_es.algorithms.classic.fold import FACTS
 from skillopt_es.algorithms.classic.phases import (
     anywhere,
     asked_at_end,
@@ -32,8 +33,6 @@ from skillopt_es.algorithms.classic.phases import (
     at_end,
     in_epoch,
     in_step,
-    of_epoch,
-    of_step,
     open_step,
 )
 from skillopt_es.algorithms.classic.planner import GATE, budget_of, next_work, pool_of, stop_training
@@ -230,30 +229,7 @@ DECISIONS: Mapping[str, Decision[Classic]] = {
 CLASSIC: Algorithm[Classic] = Algorithm(
     name="classic",
     initial=initial,
-    evolve={
-        events.RunResumed: step_events.resumed,
-        events.EvidenceRetracted: epoch_events.retracted,
-        events.EpochPlanned: epoch_events.epoch_planned,
-        events.MinibatchesPlanned: of_step(step_events.minibatches),
-        events.PatchProposed: of_step(step_events.patch),
-        events.AppendixExtended: of_step(step_events.appendix_extended),
-        events.AppendixConsolidated: of_step(step_events.appendix_consolidated),
-        events.PatchesMerged: of_step(step_events.merged),
-        events.LearningRateChosen: of_step(step_events.learning_rate),
-        events.EditsRanked: of_step(step_events.ranked),
-        events.SkillRewritten: of_step(step_events.rewritten),
-        events.CandidateGated: of_step(step_events.gated),
-        events.StepSkipped: of_step(step_events.skipped),
-        events.AppendixWritten: step_events.appendix_written,
-        events.ComparisonDrawn: of_epoch(epoch_events.comparison),
-        events.ComparisonExtended: of_epoch(epoch_events.comparison_extended),
-        events.SlowUpdateProposed: of_epoch(epoch_events.slow_proposed),
-        events.SlowUpdateApplied: of_epoch(epoch_events.slow_applied),
-        events.MetaSkillWritten: of_epoch(epoch_events.meta),
-        events.EpochCompleted: of_epoch(epoch_events.epoch_completed),
-        events.StepImported: of_step(step_events.step_imported),
-        events.GapFound: step_events.gap,
-    },
+    evolve=FACTS,
     next_work=next_work,
     decisions=DECISIONS,
     questions={

@@ -11,18 +11,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from skillopt_es.algorithms.classic.jobs import MetaSkillJob, SlowUpdateJob
-from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, EpochState, OpenStep, StepState, opened
+from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, EpochState, OpenStep, opened
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithm import Asking
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events.catalog import Event
 from skillopt_es.projections.state import there
 
-E = TypeVar("E", bound=Event)
 J = TypeVar("J")
 V = TypeVar("V")
 
-Fact = Callable[[ClassicState, E], ClassicState]
 Decides = Callable[[ClassicState, RunConfig, RecordedTexts], Event]
 Asks = Callable[[J, ClassicState, RunConfig, RecordedTexts], Asking[V]]
 
@@ -45,19 +43,6 @@ def owed_epoch(state: ClassicState) -> EpochState:
 def ended(epoch: EpochState) -> EndedEpoch:
     """An epoch that is at its end; raises OutOfPlace where its skills are not compared."""
     return EndedEpoch(epoch=epoch, comparison=there(epoch.comparison, "comparison of the epoch's skills"))
-
-
-# --- for events ------------------------------------------------------------------------------------------------------
-
-
-def of_step(fold: Callable[[ClassicState, StepState, E], ClassicState]) -> Fact[E]:
-    """The handler of an event that belongs to the step under way."""
-    return lambda state, event: fold(state, open_step(state).step, event)
-
-
-def of_epoch(fold: Callable[[ClassicState, EpochState, E], ClassicState]) -> Fact[E]:
-    """The handler of an event that belongs to an epoch."""
-    return lambda state, event: fold(state, open_epoch(state), event)
 
 
 # --- for decisions ---------------------------------------------------------------------------------------------------

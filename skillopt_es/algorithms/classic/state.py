@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeGuard, TypeVar
+from typing import TypeGuard
 
 from attrs import evolve as replace
 from attrs import field, frozen
@@ -199,23 +199,6 @@ def proposals_of(step: StepState) -> Mapping[str, Proposal]:
     """Every edit, suggestion or draft that a step has seen, by id."""
     sources: tuple[PatchProposed | PatchesMerged, ...] = (*step.patches.values(), *step.merges.values())
     return {proposal.id: proposal for source in sources for proposal in proposals_in(source)}
-
-
-V = TypeVar("V")
-
-
-def outside_step(places: Mapping[str, V], step: int) -> Mapping[str, V]:
-    """What is not of a step."""
-    return {place: value for place, value in places.items() if Place(place).step != step}
-
-
-def outside(places: Mapping[str, V], gone: Place, *, but: Place | None = None) -> Mapping[str, V]:
-    """What lies in other places, or in that part of this one which is kept."""
-    return {
-        place: value
-        for place, value in places.items()
-        if not gone.holds(place) or (but is not None and but.holds(place))
-    }
 
 
 def opened(state: ClassicState) -> OpenStep | None:
