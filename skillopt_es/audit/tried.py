@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
 from skillopt_es.algorithms.skills.effects import standard_errors
-from skillopt_es.algorithms.skills.noticing import changes_of, draws_so_far
+from skillopt_es.algorithms.skills.parts import Candidate
 from skillopt_es.algorithms.skills.state import is_skills
 from skillopt_es.algorithms.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.audit.refused_again import earlier_refusals
@@ -124,9 +124,8 @@ def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
     if state is None or state.built is None or not is_skills(state):
         return {}  # the log can be read in part only
     config = config_of_run(state.started, reading.log.path.parent, state.overrides)
-    changes = changes_of(state, state.built)
-    draws = draws_so_far(state, state.built, config, changes)
-    return standard_errors(draws, [change.name for change in changes])
+    whole = Candidate(state, state.built, config)
+    return standard_errors(whole.draws, [change.name for change in whole.changes])
 
 
 def _opened_before(rows: Iterable[Recorded]) -> tuple[Mapping[str, tuple[str, ...]], list[RolloutCompleted]]:
