@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from math import ceil
 from typing import Literal, get_args
 
 from skillopt_es.algorithms.optimizer import guard
-from skillopt_es.algorithms.skills import facts
 from skillopt_es.algorithms.skills.estimate import kind_of, plan_of
+from skillopt_es.algorithms.skills.fold import FACTS
 from skillopt_es.algorithms.skills.gate import GATE, untrusted_parts
 from skillopt_es.algorithms.skills.grouping import groups_of
 from skillopt_es.algorithms.skills.parts import failed_parts, parted, parts_drawn
@@ -271,23 +271,10 @@ def _steps(train: TrainConfig, items: int) -> tuple[int, int]:
     return steps, steps * train.num_epochs
 
 
-_HANDLERS: Mapping[type[events.Event], Callable[..., SkillsState]] = {
-    events.RunResumed: facts.resumed,
-    events.EvidenceRetracted: facts.retracted,
-    events.EpochPlanned: facts.epoch_planned,
-    events.SkillScored: facts.scored,
-    events.MinibatchesPlanned: facts.grouped,
-    events.PatchProposed: facts.proposed,
-    events.EditsRanked: facts.ranked,
-    events.TriesPlanned: facts.tries_planned,
-    events.CandidateGated: facts.gated,
-    events.StepSkipped: facts.skipped,
-}
-
 SKILLS: Algorithm[Skills] = Algorithm(
     name="skills",
     initial=initial,
-    evolve=_HANDLERS,
+    evolve=FACTS,
     next_work=next_work,
     decisions=DECISIONS,
     questions={EditJob: ask_for_edits, ManageJob: ask_for_changes},

@@ -1,4 +1,4 @@
-"""What recorded facts do to the state of this algorithm. They are applied as they are: nothing is decided here."""
+"""How events change the state of this algorithm: `FACTS` has a function for each. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from skillopt_es.algorithms.skills.state import (
     said_of,
     where_of,
 )
+from skillopt_es.engine.algorithm import Handler
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
     EditsRanked,
     EpochPlanned,
+    Event,
     EvidenceRetracted,
     MinibatchesPlanned,
     PatchProposed,
@@ -50,12 +52,12 @@ def _with(state: SkillsState, algorithm: Skills) -> SkillsState:
     return replace(state, algorithm=algorithm)
 
 
-def epoch_planned(state: SkillsState, event: EpochPlanned) -> SkillsState:
+def _epoch_planned(state: SkillsState, event: EpochPlanned) -> SkillsState:
     """An epoch begins: what is counted for its end is counted anew."""
     return _with(state, replace(state.algorithm, epoch=event, sightings=()))
 
 
-def scored(state: SkillsState, event: SkillScored) -> SkillsState:
+def _scored(state: SkillsState, event: SkillScored) -> SkillsState:
     """A batch was tried: its attempts wait for others like them, and count for the skills that were there."""
     if event.purpose != "train":
         return _viewed(state, event)
@@ -100,26 +102,26 @@ def _viewed(state: SkillsState, event: SkillScored) -> SkillsState:
     return _with(state, replace(algorithm, views={**known, event.skill: keys}))
 
 
-def grouped(state: SkillsState, event: MinibatchesPlanned) -> SkillsState:
+def _grouped(state: SkillsState, event: MinibatchesPlanned) -> SkillsState:
     """What is shown to the optimizer waits no more, in the same event: nothing is ever shown twice."""
     used = {Attempt(*each) for group in event.groups for each in group.attempts} | set(event.dropped)
     waiting = tuple(each for each in state.algorithm.waiting if each.attempt not in used)
     return _with(state, replace(state.algorithm, groups=event.groups, waiting=waiting))
 
 
-def proposed(state: SkillsState, event: PatchProposed) -> SkillsState:
+def _proposed(state: SkillsState, event: PatchProposed) -> SkillsState:
     """An answer joins the step."""
     return _with(state, replace(state.algorithm, patches={**state.algorithm.patches, event.patch: event}))
 
 
-def tries_planned(state: SkillsState, event: TriesPlanned) -> SkillsState:
+def _tries_planned(state: SkillsState, event: TriesPlanned) -> SkillsState:
     """The training items that the candidate has to meet because it changes what is listed, or items for its parts."""
     if any(tries.edits for tries in event.tries):
         return _with(state, replace(state.algorithm, parts=event.tries))
     return _with(state, replace(state.algorithm, triggers=event.tries))
 
 
-def ranked(state: SkillsState, event: EditsRanked) -> SkillsState:
+def _ranked(state: SkillsState, event: EditsRanked) -> SkillsState:
     """Of a candidate that was refused as a whole some changes may stay; the others are remembered."""
     algorithm = replace(state.algorithm, ranked=event, triggers=(), parts=())
     edits, refused = {edit.id: edit for edit in algorithm.edits}, dict(algorithm.refused)
@@ -132,7 +134,7 @@ def ranked(state: SkillsState, event: EditsRanked) -> SkillsState:
     return _with(state, replace(algorithm, refused=refused))
 
 
-def gated(state: SkillsState, event: CandidateGated) -> SkillsState:
+def _gated(state: SkillsState, event: CandidateGated) -> SkillsState:
     """The verdict ends the step: what was refused is remembered for what it was about, what was taken moves names."""
     verdict = event.verdict
     if not verdict.taken:
@@ -148,7 +150,7 @@ def _forgetting(state: SkillsState, event: CandidateGated) -> SkillsState:
     return _with(state, replace(state.algorithm, views=views))
 
 
-def skipped(state: SkillsState, event: StepSkipped) -> SkillsState:
+def _skipped(state: SkillsState, event: StepSkipped) -> SkillsState:
     """No candidate came to the gate."""
     return _closed(state, event.detail or event.reason.replace("_", " "))
 
@@ -254,7 +256,7 @@ def _renamed(state: SkillsState, built: CandidateBuilt) -> SkillsState:
     )
 
 
-def resumed(state: SkillsState, event: RunResumed) -> SkillsState:
+def _resumed(state: SkillsState, event: RunResumed) -> SkillsState:
     """Questions that nobody answered are asked again."""
     if state.paused is None or state.paused.reason != "optimizer":
         return state
@@ -262,7 +264,7 @@ def resumed(state: SkillsState, event: RunResumed) -> SkillsState:
     return _with(state, replace(state.algorithm, patches=answered))
 
 
-def retracted(state: SkillsState, event: EvidenceRetracted) -> SkillsState:
+def _retracted(state: SkillsState, event: EvidenceRetracted) -> SkillsState:
     """What is no evidence is not tried in the open epoch, waits no more, and is counted no more at its end."""
     algorithm = state.algorithm
 
@@ -278,3 +280,17 @@ def retracted(state: SkillsState, event: EvidenceRetracted) -> SkillsState:
         batches = tuple(replace(batch, items=without_items(batch.items, event.items)) for batch in epoch.batches)
         epoch = replace(epoch, batches=batches)
     return _with(state, replace(algorithm, waiting=waiting, sightings=sightings, epoch=epoch, barred=barred))
+
+
+FACTS: Mapping[type[Event], Handler[Skills]] = {
+    RunResumed: _resumed,
+    EvidenceRetracted: _retracted,
+    EpochPlanned: _epoch_planned,
+    SkillScored: _scored,
+    MinibatchesPlanned: _grouped,
+    PatchProposed: _proposed,
+    EditsRanked: _ranked,
+    TriesPlanned: _tries_planned,
+    CandidateGated: _gated,
+    StepSkipped: _skipped,
+}
