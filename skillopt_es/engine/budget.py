@@ -338,7 +338,7 @@ class Attempt(Payment):
     The payment of an attempt by an agent that asks through the run.
 
     A try is itself a call only where it makes none of its own: the first of these takes the place of that one.
-    Nobody waits for it to end, for it may wait itself until a call of its own is let through.
+    No other call waits for it to end, for it may wait itself until a call of its own is let through.
     """
 
     sends = False
@@ -452,16 +452,16 @@ class OwnAccount:
         self._serve()
 
     def give_way(self, call: Payment) -> None:
-        """Nobody is let through before the attempt's own call has asked."""
+        """No other call is let through before the attempt's own one."""
         self._free(call, NOTHING)
 
     def limit(self, caps: Caps, most_minutes: float | None) -> None:
-        """Other limits from here on; who waits may fit now."""
+        """Other limits from here on; a call that waits may fit now."""
         self.caps, self.minutes.most = caps, most_minutes
         self._serve()
 
     def left(self) -> tuple[Left, ...]:
-        """What is left of each limit; what open calls may still come to is told apart."""
+        """What is left of each limit; what open calls may still come to is counted apart."""
         return (*self._left(), *self.minutes.left())
 
     def _left(self) -> Iterator[Left]:
@@ -480,11 +480,11 @@ class OwnAccount:
             self.spent += came_to
 
     def _serve(self) -> None:
-        """Lets through who waits, in turn, as far as the budget covers them."""
+        """Lets through the calls that wait, in turn, as far as the budget covers them."""
         while self._queue:
             first = self._queue[0]
             call, let = first.call, first.let
-            if let.done():  # told just now, or cancelled while it waited
+            if let.done():  # it was just answered, or cancelled while it waited
                 self._queue.popleft()
                 continue
             more = first.needed - self._held.get(call, NOTHING)

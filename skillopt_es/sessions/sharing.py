@@ -19,7 +19,7 @@ _LOOK_AGAIN = 0.1  # seconds until others may have settled
 
 
 class Till(Protocol):
-    """Where a run asks for its part of what all runs share: a file on this machine, or whoever has it."""
+    """Where a run asks for its part of what all runs share: a file on this machine, or the process that has it."""
 
     async def take(self, endpoint: str, more: Amount, tokens: int, number: int | None = None) -> Grant:
         """As `Commons.take`."""

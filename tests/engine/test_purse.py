@@ -48,6 +48,8 @@ class Paid:
 
     account: OwnAccount
     purse: Purse
+    callers: list[Caller] = field(factory=list)
+    """All of them: what refers to a task must be kept, or it may be collected while it waits."""
 
     @property
     def words(self) -> str:
@@ -89,7 +91,7 @@ def scene(coroutine: Coroutine[None, None, None]) -> None:
 
 
 async def settle_down() -> None:
-    """Everybody gets as far as they can without others."""
+    """Every task gets as far as it can without others."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -111,6 +113,7 @@ class Caller:
         """A call of this purse."""
         payment = Attempt(paid.purse, "target", slot, ALONE) if attempt else paid.payment(slot, bound, ahead=ahead)
         caller = cls(payment)
+        paid.callers.append(caller)
         caller.task = asyncio.create_task(payment.pay(caller.answer))
         await settle_down()
         return caller
@@ -199,8 +202,8 @@ def test_a_purse_that_is_told_nothing_else_minds_its_caps() -> None:
     scene(play())
 
 
-def test_nobody_waits_where_nothing_is_in_flight() -> None:
-    """The budget is reached: who waits is refused, and whoever comes later, even if it would fit."""
+def test_no_call_waits_where_nothing_is_in_flight() -> None:
+    """The budget is reached: a call that waits is refused, and so is a later one, even if it would fit."""
 
     async def play() -> None:
         full = paid(Caps(tokens=150))
@@ -230,7 +233,7 @@ def test_what_is_asked_ahead_is_refused_at_once_and_reaches_nothing() -> None:
     scene(play())
 
 
-def test_who_is_cancelled_while_waiting_keeps_nobody_from_their_turn() -> None:
+def test_a_cancelled_call_that_waited_keeps_no_other_from_its_turn() -> None:
     """Nothing was set aside for it, so nothing is given back."""
 
     async def play() -> None:
@@ -446,7 +449,7 @@ def test_every_try_that_starts_is_noted() -> None:
 
 
 def test_a_call_waits_for_what_others_hold() -> None:
-    """Its question is asked once they are done, and not before; whoever waits longest is the first."""
+    """Its question is asked once they are done, and not before; the one that waits longest is the first."""
 
     async def play() -> None:
         full = paid(Caps(tokens=150))
@@ -545,7 +548,7 @@ def test_the_first_call_of_an_attempt_takes_its_place_before_all_who_wait() -> N
     scene(play())
 
 
-def test_an_attempt_is_waited_for_by_nobody() -> None:
+def test_no_call_waits_for_an_attempt() -> None:
     """It may wait itself: where only attempts are under way, the budget is reached."""
 
     async def play() -> None:
