@@ -39,7 +39,6 @@ from skillopt_es.algorithms.classic.planner import GATE, budget_of, next_work, p
 from skillopt_es.algorithms.classic.state import (
     Classic,
     ClassicState,
-    EpochState,
     OpenStep,
     StepState,
     initial,
@@ -180,48 +179,34 @@ def _build_candidate(state: ClassicState, step: StepState, config: RunConfig, gu
     return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
 
-_WITH_A_GUARD: Mapping[str, Callable[[ClassicState, StepState, RunConfig, LeakGuard], Event]] = {
-    "extend_appendix": _extend_appendix,
-    "build_candidate": _build_candidate,
-}
-"""What takes in texts that analysts wrote, who saw tried items: the guard is over these."""
+def _guarded(decide: Callable[[ClassicState, StepState, RunConfig, LeakGuard], Event]) -> Decision[Classic]:
+    """What takes in texts of analysts, who saw tried items: with the guard over all items that the step has tried."""
 
-_ANYWHERE: Mapping[str, Callable[[ClassicState, RunConfig], Event]] = {
-    "plan_epoch": _plan_epoch,
-    "write_appendix": written,
-    "place_slow_block": place_slow_block,
-    "skip_first_meta_skill": skip_first_meta_skill,
-    "apply_late_slow_update": apply_late_slow_update,
-    "stop_training": stop_training,
-}
+    def guarded(state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Event:
+        step = open_step(state).step
+        rows = [state.rollouts[group.place][item] for group in step.planned for item in group.items]
+        return decide(state, step, config, guard(rows, state.current.skill, config, evidence))
 
-_IN_A_STEP: Mapping[str, Callable[[ClassicState, OpenStep, RunConfig], Event]] = {
-    "plan_minibatches": _plan_minibatches,
-    "pause_for_optimizer": _pause_for_optimizer,
-    "choose_first": _choose_first,
-    **{f"skip:{reason}": partial(_skip_step, reason) for reason in get_args(SkipReason)},
-}
-
-_IN_AN_EPOCH: Mapping[str, Callable[[ClassicState, EpochState, RunConfig], Event]] = {
-    "draw_comparison": draw_comparison,
-    "apply_slow_update": apply_slow_update,
-    "complete_epoch": complete_epoch,
-}
-
-
-def _guarded(name: str, state: ClassicState, config: RunConfig, evidence: RecordedTexts) -> Event:
-    """With the guard over all items that the open step has tried."""
-    step = open_step(state).step
-    rows = [state.rollouts[group.place][item] for group in step.planned for item in group.items]
-    return _WITH_A_GUARD[name](state, step, config, guard(rows, state.current.skill, config, evidence))
+    return guarded
 
 
 DECISIONS: Mapping[str, Decision[Classic]] = {
     **gate_decisions(GATE),
-    **{name: anywhere(decide) for name, decide in _ANYWHERE.items()},
-    **{name: in_step(decide) for name, decide in _IN_A_STEP.items()},
-    **{name: in_epoch(decide) for name, decide in _IN_AN_EPOCH.items()},
-    **{name: partial(_guarded, name) for name in _WITH_A_GUARD},
+    "plan_epoch": anywhere(_plan_epoch),
+    "write_appendix": anywhere(written),
+    "place_slow_block": anywhere(place_slow_block),
+    "skip_first_meta_skill": anywhere(skip_first_meta_skill),
+    "apply_late_slow_update": anywhere(apply_late_slow_update),
+    "stop_training": anywhere(stop_training),
+    "plan_minibatches": in_step(_plan_minibatches),
+    "pause_for_optimizer": in_step(_pause_for_optimizer),
+    "choose_first": in_step(_choose_first),
+    **{f"skip:{reason}": in_step(partial(_skip_step, reason)) for reason in get_args(SkipReason)},
+    "extend_appendix": _guarded(_extend_appendix),
+    "build_candidate": _guarded(_build_candidate),
+    "draw_comparison": in_epoch(draw_comparison),
+    "apply_slow_update": in_epoch(apply_slow_update),
+    "complete_epoch": in_epoch(complete_epoch),
     "extend_comparison": at_end(extend_comparison),
 }
 
