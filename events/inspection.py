@@ -15,12 +15,11 @@ from skillopt_es.events.codec import decode
 from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import CALLS, LOOK, call_row, is_sealed, quick_digest
-from skillopt_es.events.reader import Columns, Reader
+from skillopt_es.events.reader import ROWS, Columns, Reader
 from skillopt_es.events.requests import FORMS_QUERY, join_request
 from skillopt_es.events.values import clean_text, digest_of, hex_digest, raw_digest
 
-MOST_PROBLEMS = 200
-_CHUNK = 500
+MOST_PROBLEMS = 200  # a log of which every row is damaged would else make a report as long as itself
 _BLOBS = "select rowid, digest, codec, size, checksum, data from blobs where rowid > ? order by rowid limit ?"
 _DIGESTS = "select rowid, digest from blobs where rowid > ? order by rowid limit ?"
 _RAW = len(raw_digest(digest_of(b"")))
@@ -230,7 +229,7 @@ def _check_erasure(seen: Inspection, event: TextsErased, seq: int, recorded_at: 
 def _rows(seen: Inspection, sql: str) -> Iterator[Columns]:
     """The rows of a query by rising key; where many cannot be read at once, those before the bad one are given."""
     # No key is lower: a damaged file may have negative ones.
-    after, limit = -(2**63), _CHUNK
+    after, limit = -(2**63), ROWS
     while True:
         try:
             rows = seen.reader.rows(sql, (after, limit))

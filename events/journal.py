@@ -20,11 +20,9 @@ from skillopt_es.events.chain import call_hash, row_hash
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.places import STARTS_SQL
-from skillopt_es.events.reader import Columns, Reader
+from skillopt_es.events.reader import ROWS, Columns, Reader
 from skillopt_es.events.requests import Form, RecordedRequest, join_request, request_digest
 from skillopt_es.events.values import CallRef, Cell, Json, Row, clean_text, raw_digest
-
-_CHUNK = 1000
 
 
 @frozen(kw_only=True)
@@ -313,7 +311,7 @@ class Journal:
 
     def read(self, after: int = 0) -> Iterator[CallRow]:
         """All calls after number `after`, in the order in which they were recorded."""
-        while rows := self._read(f"n > ? order by n limit {_CHUNK}", after):
+        while rows := self._read(f"n > ? order by n limit {ROWS}", after):
             for row in rows:
                 # A damaged index can give the same rows for ever.
                 if row.n <= after:
@@ -337,7 +335,7 @@ class Journal:
         Without the `plain` ones, whose sums are to be had.
         """
         last = len(self) if until is None else until
-        while rows := self._reader.rows(_CHARGES, (after, last, plain, _CHUNK)):
+        while rows := self._reader.rows(_CHARGES, (after, last, plain, ROWS)):
             for row in rows:
                 cells: Any = row
                 after, tries, ahead, repeats, *others = cells

@@ -18,11 +18,10 @@ from skillopt_es.events.chain import event_hash, row_hash
 from skillopt_es.events.codec import canonical_json, decode
 from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged
-from skillopt_es.events.reader import Columns, Reader
+from skillopt_es.events.reader import ROWS, Columns, Reader
 from skillopt_es.events.schema import FORMAT_VERSION
 from skillopt_es.events.values import Cell, Row, hex_digest, raw_digest
 
-_CHUNK = 1000
 _EVENT = "seq, type, version, recorded_at, cause, prev_hash, hash, data"
 _EventColumns = tuple[int, str, int, str, str | None, bytes, bytes, str]
 
@@ -161,7 +160,7 @@ class EventLog:
             # As it stands in a payload: escaped, without the quotes around it.
             values.append(canonical_json(mentioning)[1:-1])
         # Only placeholders and our own names are put together here.
-        sql = f"select {_EVENT} from events where {where} order by seq limit {_CHUNK}"  # noqa: S608
+        sql = f"select {_EVENT} from events where {where} order by seq limit {ROWS}"  # noqa: S608
         return self._reader.rows(sql, values)
 
     def hash_at(self, table: str, number: int) -> str:

@@ -18,9 +18,9 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.chain import event_hash
 from skillopt_es.events.errors import LogDamaged, LogUnreadable
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.reader import ROWS
 from skillopt_es.events.values import Measured, Outcome, Purpose
 
-_CHUNK = 1024
 _MOST_ODD = 50  # of a chunk: so many are read one by one in no time, more are read with all around them
 _NAME = RolloutCompleted.__name__
 _PURPOSES = frozenset(get_args(Purpose))
@@ -59,7 +59,7 @@ def results(log: EventLog, until: int, purposes: Collection[Purpose] = ()) -> It
         except LogDamaged:  # a broken page: reading event by event says where
             yield from _of_events(log, after, until, purposes)
             return
-        last = rows[-1][0] if len(rows) == _CHUNK else until
+        last = rows[-1][0] if len(rows) == ROWS else until
         found = [_plain(row, known) for row in rows]
         if found.count(None) > _MOST_ODD:
             yield from _of_events(log, after, last, purposes)
@@ -72,7 +72,7 @@ def results(log: EventLog, until: int, purposes: Collection[Purpose] = ()) -> It
 def _chunk(log: EventLog, after: int, until: int, purposes: Collection[Purpose]) -> Sequence[_Row]:
     wanted = " or ".join("instr(data, ?)" for _ in purposes)
     where = f"{_OF_RESULTS} and ({wanted})" if wanted else _OF_RESULTS
-    sql = f"select {_COLUMNS} from events where {where} order by seq limit {_CHUNK}"  # noqa: S608 -- of names of ours
+    sql = f"select {_COLUMNS} from events where {where} order by seq limit {ROWS}"  # noqa: S608 -- of names of ours
     return cast("Sequence[_Row]", log.reader.rows(sql, [after, until, *(f'"purpose":"{each}"' for each in purposes)]))
 
 

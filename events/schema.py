@@ -19,7 +19,7 @@ from skillopt_es.events.raw import connect, raw_file
 LOG_FILE = "log.db"
 # The letters SKOE.
 APPLICATION_ID = 0x534B4F45
-FORMAT_VERSION = 1
+FORMAT_VERSION = 1  # of the tables: a reader refuses a newer one by its number instead of misreading it
 _NO_ROOM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 

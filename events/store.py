@@ -342,7 +342,7 @@ def _form_number(plan: Plan, form: Form) -> int:
 # sqlite3 gives up the interpreter's lock at every step of a statement, and with a busy event loop in another thread
 # each step then waits to get it back. A statement of many rows has one step, so a group is written in a handful.
 _LARGEST = 64
-_BLOBS_A_STATEMENT = 16
+_BLOBS_A_STATEMENT = 16  # fewer at once than of other rows: each may have megabytes, and a statement holds all
 
 
 def insert_rows(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:

@@ -30,7 +30,7 @@ _LINE = 1024
 _LINES = 2
 # How much of its own digest a line ends with.
 _CHECK = 16
-_LOOKS = 3
+_LOOKS = 3  # a line takes microseconds to write: a reader that meets a torn one three times has met no writer
 # No link is followed, and no pipe waited for, that somebody put in its place.
 _WRITING = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 

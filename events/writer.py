@@ -32,7 +32,7 @@ from skillopt_es.events.schema import LOG_FILE, check_file
 from skillopt_es.events.store import Append, Record, Result, Store, Write, timestamp
 from skillopt_es.events.values import Row, digest_of, text_digest
 
-GROUP = 64
+GROUP = 64  # on a disk that takes 4 ms a commit, this many are 16,000 records a second
 
 Outcome = Result | BaseException
 

@@ -22,8 +22,8 @@ from skillopt_es.adapters.sandboxes.apart import distance, run_apart
 from skillopt_es.adapters.sandboxes.covers import Covers
 from skillopt_es.ports import AgentTask, ChatModel, ModelSettings, provider
 
-GRACE_SECONDS = 2.0
-_MOST_LAST_WORDS = 400
+GRACE_SECONDS = 2.0  # after a SIGTERM, to end well; an attempt that is late or stopped waits so much longer at most
+_MOST_LAST_WORDS = 400  # the end of a Python traceback, which says what failed; all of stderr would fill a report
 
 
 @frozen

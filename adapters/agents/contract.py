@@ -23,7 +23,7 @@ from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.values import Json
 from skillopt_es.ports import AgentStep, AgentTask, Usage
 
-VERSION = 1
+VERSION = 1  # of the object that agents are given: one with other keys has another number, so that an agent can tell
 _TRAJECTORIES = {"steps": read_steps, "messages": read_messages, "spans": read_spans}
 _KEYS = ("answer", *_TRAJECTORIES, "usage", "cost", "score", "model", "error")
 _TOKENS = {
@@ -32,8 +32,9 @@ _TOKENS = {
     "cached": ("cached", "cached_tokens"),
     "reasoning": ("reasoning", "reasoning_tokens"),
 }
+# No attempt makes a trillion of them, and a log holds no more than 64 bits.
 _MOST_TOKENS = 10**12
-_SHOWN = 200
+_SHOWN = 200  # two lines of a terminal: an error quotes what is no answer, and that may be a whole page
 
 
 @frozen(kw_only=True)

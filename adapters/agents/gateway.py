@@ -50,6 +50,7 @@ from skillopt_es.ports import (
     Usage,
 )
 
+# By aiohttp's own bound, 1 MiB, a conversation with a few pictures is refused; without any, one fills the memory.
 _LARGEST_BODY = 64 * 2**20
 _NOTHING_SPENT = Usage(input=0, output=0, cached=0, reasoning=0)
 _AT_ONCE = {"x-should-retry": "false"}  # whoever asks again does so here, and no library on top of that

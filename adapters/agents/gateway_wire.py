@@ -53,6 +53,7 @@ _REFUSED = (
 )
 _IMAGE = re.compile(r"data:(image/(?:png|jpeg));base64,(.*)", re.DOTALL)
 _FINISHES = {"stop": "stop", "length": "length", "tools": "tool_calls", "refused": "stop", "filtered": "content_filter"}
+# As OpenAI answers (RFC 9110 has the statuses), so that its libraries raise the error that an agent expects.
 STATUSES: Mapping[str, int] = {"bad_request": 400, "context_length": 400, "rate_limit": 429, "timeout": 504}
 
 

@@ -17,8 +17,9 @@ from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import AgentTask, ChatModel, FailureKind, ModelSettings, provider
 
+# Each attempt would meet the same (RFC 9110: not let in, no such path or method), so the run pauses at once.
 _SYSTEMIC: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 404: "config", 405: "config"}
-_QUOTED = 300
+_QUOTED = 300  # a sentence or two of what the agent said; some frameworks answer an error with a whole page
 
 
 @frozen

@@ -14,7 +14,7 @@ from skillopt_es.errors import DataError
 
 _KEYS = ("pddl_domain", "grammar", "pddl_problem")
 _UNSEEN = "json_2.1.1/valid_unseen"
-_UNSEEN_GAMES = 134
+_UNSEEN_GAMES = 134  # ALFWorld's own valid_unseen; a download that broke off has fewer
 _NEVER_PLAYED = ("movable", "Sliced")  # the package leaves these tasks out
 
 

@@ -20,6 +20,7 @@ RECORDS = "dataset.json"
 _GIVEN = re.compile(r"(?:(?P<number>\d+)_.+_)?(?:input|init|initial)\.xlsx")
 _GOLD = re.compile(r"(?:(?P<number>\d+)_(?P<owner>.+)_)?(?:answer|golden)\.xlsx")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
+# Bytes: a small archive may unpack to gigabytes that fill the disk.
 _LARGEST = 512 * 1024 * 1024
 
 

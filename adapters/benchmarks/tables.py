@@ -17,7 +17,7 @@ from skillopt_es.events.plain import open_plain
 from skillopt_es.events.values import Json
 
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
-_BATCH = 256
+_BATCH = 256  # rows at once in memory: with pictures of a megabyte in each, a file read whole would be gigabytes
 Row = Mapping[str, object]
 
 

@@ -57,8 +57,8 @@ from skillopt_es.ports import (
     OwnCall,
 )
 
-_LOOK_EVERY = 0.2
-_MOST_DEATHS = 2
+_LOOK_EVERY = 0.2  # seconds: a run that stops while no worker is free ends this much later at most
+_MOST_DEATHS = 2  # one death may be the machine's; an item on which two workers died would take the third one, too
 _MOST_FALSE_STARTS = 10  # in a row, with no worker that came to an attempt's end between them
 
 

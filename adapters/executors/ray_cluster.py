@@ -21,7 +21,7 @@ try:
 except ImportError:
     ray = None
 
-LOOK_EVERY = 2.0
+LOOK_EVERY = 2.0  # seconds, also the longest that the cluster's head may take to let us in before it counts as gone
 _THIS_MACHINES = Path("/tmp/ray/ray_current_cluster")  # noqa: S108 -- where Ray writes it
 _NOT_LET_IN = "AuthenticationError"
 _TRACEBACK = "Traceback (most recent call last)"

@@ -20,10 +20,10 @@ from attrs import define, field
 
 from skillopt_es.adapters.executors.travels import Line, LineClosed
 
-_WORD = 32
+_WORD = 32  # bytes: 256 random bits, which nobody guesses who reaches the port
 _SIZE = 4  # bytes before each value that say how long it is
-_TRIES = 5
-_BETWEEN = 1.0
+_TRIES = 5  # a worker may start before its node can reach the writer: five tries bridge four seconds
+_BETWEEN = 1.0  # seconds; see `_TRIES`
 
 
 class Wire(asyncio.Protocol):

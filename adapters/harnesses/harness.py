@@ -54,11 +54,12 @@ from skillopt_es.ports import (
     Wait,
 )
 
+# Bytes: an agent that prints for ever would fill the memory; what it says is kept until it ends.
 MOST_STREAM = 64 * 2**20
-GRACE_SECONDS = 5.0
-_VERSION_SECONDS = 30.0
-_MOST_EMPTY_TRIES = 2
-_REFUSED_ENOUGH = 2
+GRACE_SECONDS = 5.0  # after a SIGTERM, to end its children and say its last lines; a late run takes so much longer
+_VERSION_SECONDS = 30.0  # an agent that is not up by then would not answer either
+_MOST_EMPTY_TRIES = 2  # a run of an agent takes minutes: one that says nothing twice is not worth a third
+_REFUSED_ENOUGH = 2  # once is not enough: some renew what they signed in with
 # With less of its time left an agent only begins: it would be late, and hide why it was asked again.
 _SHORTEST_SHARE = 0.1
 

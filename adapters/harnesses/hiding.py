@@ -17,6 +17,7 @@ _SYSTEM = (
     *("bin", "sbin", "usr", "opt", "nix", "lib", "lib32", "lib64", "libx32"),
     *("dev", "etc", "proc", "run", "sys", "var"),
 )
+# Such a trial takes some 20 ms; a machine that needs this long is too busy to tell.
 _SECONDS = 30.0
 _LONGEST = 1_000_000  # of all arguments the kernel takes 2 MiB
 _MOST = 300  # each is kept open, and a process may open 1024 files on most systems

@@ -12,9 +12,9 @@ from skillopt_es.adapters.harnesses.agent import Event
 from skillopt_es.events.values import Json
 from skillopt_es.ports import AgentStep
 
-MOST_OUTPUT = 4_000
-MOST_STEPS = 200
-_MOST_NUMBER = 10**12
+MOST_OUTPUT = 4_000  # of one tool: its head and tail; a listing of a large folder would hide all else from analysts
+MOST_STEPS = 200  # the first and last ones; a log keeps them for each attempt, also of an agent that goes in circles
+_MOST_NUMBER = 10**12  # no agent counts so far, and a log holds no more than 64 bits
 
 
 @frozen

@@ -35,8 +35,8 @@ from skillopt_es.adapters.sandboxes.start import (
 from skillopt_es.errors import BackendError
 
 HowFar = Literal["apart", "closed", "held", "let"]
-_SECONDS = 60.0
-_TRIALS = 3
+_SECONDS = 60.0  # such a trial takes some 20 ms; one that was late on a busy machine once passed for "not possible"
+_TRIALS = 3  # a machine that was short of something once failed one, and agents then ran with weaker walls
 _BETWEEN = 1.0  # seconds, in which a busy machine may find what it lacked
 _HINT = "try it again when the machine is less busy; `model.agent_isolated: false` does without isolation"
 _FILES = "can read the .env files with keys"

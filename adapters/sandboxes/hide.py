@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # typing takes as long to import as all the rest
 
 # What is asked of this program comes as signals that wait until they are taken: nothing is lost in between.
 _TAKEN = {signal.SIGCHLD, signal.SIGTERM, END}
-_ROOT = 0
+_ROOT = 0  # its number on every Unix
 _PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR, errno.ESTALE)
 _SYSTEM_RIGHTS = (
     # those that reach into other processes, into the kernel and its devices, or give a program other rights

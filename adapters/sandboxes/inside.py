@@ -32,10 +32,11 @@ from skillopt_es.adapters.sandboxes.kernel import BIND, NO_DEV, NO_EXEC, NO_SUID
 from skillopt_es.adapters.sandboxes.places import SYSTEM
 from skillopt_es.adapters.sandboxes.watch import Watch
 
-NOBODY = 65534
+NOBODY = 65534  # the kernel's overflowuid: whom a user stands for that a name space does not know
 # Users that no machine has, one for each launch: what the kernel counts by user is then counted by launch.
 FIRST_USER = 2_000_000_000
 WORK = "/sandbox"  # a name that no machine has at its root, so that nothing to read can lie inside
+# How late an end or a limit that is passed is seen; a short program is looked at ten times as often.
 POLL_SECONDS = 0.005
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 

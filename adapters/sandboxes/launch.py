@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 EndedBy = Literal["exit", "signal", "timeout", "cpu", "memory"]
 
-MIB = 1 << 20
+MIB = 1 << 20  # bytes
 
 
 @frozen(kw_only=True)

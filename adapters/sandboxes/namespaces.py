@@ -40,8 +40,8 @@ _ENVIRONMENT = {
 _BUILDING_SECONDS = 30.0
 # The deadline is kept inside; this much later whatever hangs there is ended from here.
 _GRACE_SECONDS = 10.0
-_REPORT_BYTES = 1 << 20
-_KILLED = -9
+_REPORT_BYTES = 1 << 20  # of one read; a report holds the files that code has left, which may be megabytes
+_KILLED = -9  # a process that ended by SIGKILL, as subprocess writes it
 
 
 @frozen(kw_only=True)

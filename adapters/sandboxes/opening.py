@@ -15,7 +15,7 @@ from skillopt_es.adapters.sandboxes.unconfined import Unconfined
 from skillopt_es.errors import ConfigError
 
 Mode = Literal["confined", "unconfined"]
-_SECONDS = 30.0
+_SECONDS = 30.0  # a first program takes some 50 ms; a machine that needs this long says nothing about its walls
 
 
 async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:

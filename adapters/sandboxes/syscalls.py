@@ -36,6 +36,7 @@ class Machine:
     column: int
 
 
+# AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 of linux/audit.h.
 MACHINES: Mapping[str, Machine] = {"x86_64": Machine(0xC000003E, 0), "aarch64": Machine(0xC00000B7, 1)}
 
 # By name: the number on x86_64 and on aarch64; both have the same from 424 on.
@@ -88,11 +89,11 @@ class _Rule:
 
 # All CLONE_NEW… flags but that of time, whose bit means something else to clone.
 _NEW_SPACES = 0x7E020000
-_NEW_TIME = 0x80
+_NEW_TIME = 0x80  # CLONE_NEWTIME of linux/sched.h
 # MAP_SHARED with MAP_ANONYMOUS, and MAP_HUGETLB.
 _SHARED_ANONYMOUS, _HUGE_PAGES = 0x21, 0x40000
 _LOCAL, _INTERNET, _INTERNET_6 = 1, 2, 10
-_PROCESS_1 = 1
+_PROCESS_1 = 1  # the first one of its name space: ours, which watches the script
 _SET_LEASE, _NOTIFY = 1024, 1026
 
 _RULES = (

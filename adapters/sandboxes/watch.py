@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-_KIB = 1024
-_MEMORY_SECONDS = 0.02
+_KIB = 1024  # /proc counts memory in them
+_MEMORY_SECONDS = 0.02  # a program that takes 5 GB a second is 100 MB over its limit by then; looking itself costs time
 _OWN = (b"RssAnon:", b"VmSwap:")
 _SHARE = (b"Pss_Anon:", b"SwapPss:")
 
