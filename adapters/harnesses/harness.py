@@ -285,11 +285,7 @@ class Harness:
         return await run_apart(program, hidden=self._hidden, isolated=self._own.isolated)
 
     def _hopeless(self, run: Run) -> Callable[[bytes], bool]:
-        """
-        Whether the agent goes on asking where no later request can do better: a refused key, say.
-
-        Once is not enough: some renew what they signed in with.
-        """
+        """Whether the agent goes on asking where no later request can do better: a refused key, say."""
         refused = 0
 
         def hopeless(line: bytes) -> bool:

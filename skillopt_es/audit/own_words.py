@@ -26,7 +26,7 @@ SHORTEST = 8
 
 # A prompt may show a part of a long line only: its pieces are looked for, too. Each is sought in each text of the log.
 _PIECE = 80
-_MOST_PIECES = 400
+_MOST_PIECES = 400  # each is sought in each text of the log: a plain text of 10,000 characters is looked for whole
 
 
 @define

@@ -31,7 +31,7 @@ from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json, digest_of
 
 KIND = "skillopt-es cassette"
-VERSION = 1
+VERSION = 1  # of the file: a newer one is refused by its number instead of misread
 _MISFITS = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
 _GZIP = b"\x1f\x8b"
 # A run's lines are a fifth to a tenth of their size when packed; what unpacks to far more was not made by `freeze`.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from skillopt_es.projections.state import AnyState, Measurement
     from skillopt_es.runs.state_diff import Changed, ScoreDiff, SkillDiff, StateDiff
 
-_LEAD = 30
+_LEAD = 30  # characters before the first difference: a key and its quotes say where it is
 
 
 @click.command("diff")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillopt_es.sessions.doctor import Examination
 
 
-_INDENT = 22
+_INDENT = 22  # a check's name and status stand in these columns: the lines below hang behind them
 
 
 @click.command("doctor")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillopt_es.gate.calibration import Calibration, NotKnown, Worth
     from skillopt_es.gate.flips import Counted
 
-_MOST_ROWS = 20
+_MOST_ROWS = 20  # a screen; --json has all
 
 
 @click.group("gate")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillopt_es.sessions.tasksets import Found
 
 _KINDS = ("table", "huggingface", "promptfoo", "inspect", "dspy", "openai", "sleep")
-_SHOWN = 5
+_SHOWN = 5  # pairs on one line, enough to see whether they are the same task
 _PARTS = ("input", "expected", "id", "type", "split")
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # The last of these tells whether a run is over: after RunForked and RunResumed it goes on.
 _ENDS = ("RunForked", "RunResumed", "RunCompleted")
-_OFTEN_SECONDS = 0.2
+_OFTEN_SECONDS = 0.2  # a person sees the run at once, and a look is one listing of a folder
 _NAMES = {name.lower(): name for name in BY_NAME}
 
 
@@ -172,7 +172,7 @@ def show_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
         return as_found(reading, shown=False)
 
 
-_ONE_LINE = 100
+_ONE_LINE = 100  # characters, as many as a terminal shows of one line beside its key
 
 
 def print_found(found: Found, log: EventLog) -> None:

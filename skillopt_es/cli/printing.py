@@ -97,8 +97,8 @@ def as_found(reading: Reading, *, shown: bool = True) -> int:
     return 1
 
 
-GAP = 2
-_NARROWEST = 12
+GAP = 2  # columns: one blank also stands within cells
+_NARROWEST = 12  # columns a text is folded to: below them most words would stand alone
 
 Row = Sequence[str]
 

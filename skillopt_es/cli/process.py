@@ -28,8 +28,11 @@ from skillopt_es.errors import Interrupted
 from skillopt_es.events.lock import require_locks
 from skillopt_es.ports import Wait, files_needed
 
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0005  # Python's own 5 ms make each commit wait longer than the disk takes
+# New objects: a collection for every 700, Python's own, costs a few percent and finds next to nothing
+# (`tests/bench/bench_trainer.py`).
 GARBAGE_THRESHOLD = 20_000
+# Some thousands of calls of each role at once; a limit that is higher, or none, is of no more use.
 MOST_OPEN_FILES = 8192
 # SQLite says the same of other causes: below this limit, too many open files is the likely one.
 _FEW_OPEN_FILES = 1024
@@ -40,10 +43,7 @@ def prepare_process() -> None:
     Refuses a system on which no run can be written.
 
     Lets the log's writer thread in quickly while the event loop is busy with replies, and looks for garbage less often.
-
-    Python's default of 5 ms makes each commit wait longer than the disk takes; a collection for every 700 new objects
-    costs a few percent and finds next to nothing (`tests/bench/bench_trainer.py`). As many files may be open as the
-    system lets us have.
+    As many files may be open as the system lets us have.
     """
     require_locks()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -101,6 +101,7 @@ def _are_few() -> bool:
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# The command `timeout` sends SIGTERM twice, to the program and to its group: an echo is no second request to stop.
 ECHO_SECONDS = 2.0
 
 
@@ -173,8 +174,8 @@ def _calls(count: int) -> str:
 
 # A wait this long looks like a hang; shorter ones are counted and told together.
 WONDER_SECONDS = 5.0
-AT_MOST_EVERY = 30.0
-_MOST_MESSAGE = 200
+AT_MOST_EVERY = 30.0  # a line of output for each of a thousand short waits would hide all else
+_MOST_MESSAGE = 200  # two lines of a terminal; an endpoint may answer a refusal with a whole page
 
 
 class WaitTeller:

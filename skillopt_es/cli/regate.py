@@ -150,7 +150,7 @@ def _print_zone(verdicts: list[Verdict], by: str) -> None:
         print_hanging(f"{', '.join(places)}: {why}", hang=2)
 
 
-_MOST = 20
+_MOST = 20  # a screen; --json has all
 
 
 @click.command("rescore")

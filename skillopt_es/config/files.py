@@ -20,7 +20,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.plain import NotPlainError, TooLargeError, read_plain, similar_file
 from skillopt_es.events.values import Json, clean_text
 
-MOST_BYTES = 10_000_000
+MOST_BYTES = 10_000_000  # a file of gigabytes that was named by mistake would be read whole into memory
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
 
 

@@ -104,6 +104,7 @@ THINKING_ALIASES = {
 AUTH_ALIASES = {"": "auto", "key": "api_key", "aad": "managed_identity", "azure_ad": "managed_identity"}
 
 
+# Bounds that no provider goes beyond, or below which nothing works; a provider's own ones are its own affair.
 _SHARED: Mapping[str, Mapping[str, object]] = {
     "temperature": _limits(low=0, high=5),
     "timeout_seconds": _limits(low=0.001),

@@ -16,7 +16,7 @@ from skillopt_es.errors import OutputRefused
 from skillopt_es.skill.frontmatter import LONGEST_DESCRIPTION, NAME_RULE, fields_of, is_name, with_fields
 from skillopt_es.skill.rewriting import frontmatter, own_words
 
-_LONGEST_COMPATIBILITY = 500
+_LONGEST_COMPATIBILITY = 500  # the Agent Skills format's (agentskills.io/specification)
 _KNOWN = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*")
 # How a list, a quote, a table, code, a comment or a rule begins: no paragraph that describes a skill.

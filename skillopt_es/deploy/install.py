@@ -290,7 +290,7 @@ def _what(path: Path) -> str:
     return "a skill" if (path / SKILL_FILE).is_file() else "a folder" if path.is_dir() else "a file"
 
 
-_AT_FDCWD = -100
+_AT_FDCWD = -100  # of fcntl.h on Linux: paths are seen from the working folder
 _SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 # The system or the disk knows no exchange; any other error is a failure.
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)

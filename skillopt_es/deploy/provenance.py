@@ -20,7 +20,7 @@ from skillopt_es.events.values import Json
 
 FILE = "PROVENANCE.json"
 FORMAT = "skillopt-es provenance"
-VERSION = 1
+VERSION = 1  # of PROVENANCE.json: a newer one is refused by its number instead of misread
 HASHED = (
     "SKILL.md begins with `folder.frontmatter.bytes` bytes of frontmatter. Put `folder.frontmatter.measured` in their "
     "place to get the text that was measured, byte for byte; every other file is as it was measured. "

@@ -22,7 +22,7 @@ from skillopt_es.runs.now import Now, Tally
 Progress = bool | Callable[[Now], object]
 """True shows a line where a person looks, False shows nothing; a function gets each `Now` in place of that."""
 
-_EVERY_SECONDS = 0.1
+_EVERY_SECONDS = 0.1  # ten a second look smooth; a line for each event would cost a fast run its time
 
 
 @define(eq=False)

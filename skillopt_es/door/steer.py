@@ -15,7 +15,7 @@ from skillopt_es.runs.folders import dir_option, is_written
 from skillopt_es.runs.inbox import Inbox, leave
 from skillopt_es.sessions.session import read_state
 
-_LOOK_EVERY = 0.1
+_LOOK_EVERY = 0.1  # a writer follows orders between two calls; each look reads one folder
 
 
 def steer(

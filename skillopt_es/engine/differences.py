@@ -10,8 +10,8 @@ from attrs import asdict, evolve, field, frozen
 from skillopt_es.events.catalog import Event, Recorded
 from skillopt_es.events.places import Place
 
-_MOST = 5
-_WIDTH = 60
+_MOST = 5  # the first ones tell the cause; what follows from it may be every field
+_WIDTH = 60  # characters: two of them stand on one line of a wide terminal
 _ABSENT = object()
 
 

@@ -22,7 +22,7 @@ from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
 
 # How far from what was measured another draw of the same set-up may lie: as means do, less with more steps.
 _SPREAD, _LEAST_SPREAD = 1.5, 0.1
-_CHARACTERS_A_TOKEN = 4
+_CHARACTERS_A_TOKEN = 4  # of English, by OpenAI's rule of thumb; code and other scripts have fewer
 # Assumed where nothing was measured: tokens of a task, of a target's answer and of an optimizer's, seconds a call.
 _TASK, _ANSWER, _EPOCH_TEXT, _SECONDS = (100, 3000), (20, 1500), (150, 2500), (1.0, 20.0)
 

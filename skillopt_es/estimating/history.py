@@ -37,7 +37,7 @@ from skillopt_es.sessions.accounts import minutes_of
 
 # The newest count; each one that is looked at is read whole, and an estimate should not take long.
 _MOST_RUNS = 5
-_MOST_LOOKED_AT = 20
+_MOST_LOOKED_AT = 20  # `usage` reads a log of 193,000 calls in .55 s: twenty such logs take eleven
 _TYPES = names_of((RunForked, *STEP_ENDS, EpochCompleted, RunCompleted))
 
 

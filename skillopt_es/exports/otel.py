@@ -25,7 +25,7 @@ from skillopt_es.exports.spans import Span
 from skillopt_es.version import software_version
 
 _TRACES = "/v1/traces"
-_CHUNK = 500
+_CHUNK = 500  # as OpenTelemetry's own batches (512 spans): collectors refuse a request that is too large
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

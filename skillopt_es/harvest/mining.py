@@ -17,8 +17,8 @@ from skillopt_es.events.values import Json, digest_of
 from skillopt_es.harvest.privacy import without_private
 from skillopt_es.ports import Conversation, Turn
 
-_FEWEST_WORDS = 4
-_MOST_CHARACTERS = 6_000
+FEWEST_WORDS = 4  # with fewer ("fix it please") nothing can be understood without what came before
+MOST_CHARACTERS = 6_000  # longer ones are pasted files and logs, which are no question; a person has to read it, too
 _ALIKE = 0.5  # of all words of two requests are in both: they ask for the same kind of thing
 _CHATTER = re.compile(
     r"(?i)(?:/\w|!|(?:yes|no|ok(?:ay)?|sure|thanks?|thank you|perfect|great|nice|good|continue|go (?:on|ahead)|proceed"
@@ -133,7 +133,7 @@ def _words(asked: str) -> Iterator[str]:
 def _is_task(turn: Turn, *, first: bool) -> bool:
     """Whether a request was answered, is no small talk or correction, and can be understood on its own."""
     asked = turn.asked.strip()
-    if not turn.answered.strip() or len(asked) > _MOST_CHARACTERS or len(asked.split()) < _FEWEST_WORDS:
+    if not turn.answered.strip() or len(asked) > MOST_CHARACTERS or len(asked.split()) < FEWEST_WORDS:
         return False
     if _CHATTER.match(asked) or _CORRECTION.match(asked):
         return False

@@ -15,16 +15,14 @@ from typing import cast
 from attrs import frozen
 
 from skillopt_es.events.values import Json
-from skillopt_es.harvest.mining import Candidate
+from skillopt_es.harvest.mining import FEWEST_WORDS, MOST_CHARACTERS, Candidate
 from skillopt_es.harvest.privacy import without_private
 from skillopt_es.harvest.review import Task
 from skillopt_es.ports import Message
 
-_FEWEST_WORDS = 4
-_MOST_CHARACTERS = 6_000
-_MOST_SHOWN = 6_000
+_MOST_SHOWN = 6_000  # as many characters as a request may have: enough to write a check from
 _QUOTED = 40  # characters of the answer in a row that a task must not give away
-_MOST_CHECKS = 8
+_MOST_CHECKS = 8  # more than eight repeat each other, and each is tried on the answer
 
 SCHEMA: Mapping[str, Json] = {
     "type": "object",
@@ -91,8 +89,8 @@ def _clean(value: Json) -> str:
 
 def _wrong_with(asked: str, candidate: Candidate) -> str:
     """Why a text is no task; nothing where it may be one."""
-    if len(asked.split()) < _FEWEST_WORDS or len(asked) > _MOST_CHARACTERS:
-        return f"its task has fewer than {_FEWEST_WORDS} words, or more than {_MOST_CHARACTERS} characters"
+    if len(asked.split()) < FEWEST_WORDS or len(asked) > MOST_CHARACTERS:
+        return f"its task has fewer than {FEWEST_WORDS} words, or more than {MOST_CHARACTERS} characters"
     answer = " ".join(candidate.answered.split())
     said, known = " ".join(asked.split()), " ".join(candidate.asked.split())
     for at in range(max(1, len(answer) - _QUOTED + 1)):

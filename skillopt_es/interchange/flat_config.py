@@ -16,6 +16,7 @@ _MORE = (
     *(f"env.{name}" for name in ("max_turns", "max_steps", "data_root", "mode")),
 )
 _KEYS = (*(f"{section}.{name}" for section, names in READ.items() for name in names), *_MORE)
+# By our name; the original's keys are their last part but for those that it has under other names.
 _FLAT = {
     **{key: key.partition(".")[2] for key in _KEYS},
     **{here: key.partition(".")[2] for key, here in MOVED.items()},

@@ -12,7 +12,7 @@ Record = dict[str, Json]
 EDITS, SUGGESTIONS, DRAFTS = "edits", "revise_suggestions", "skill_candidates"
 """Where a patch has what it proposes, by update mode."""
 _KEYS = {"rewrite_from_suggestions": SUGGESTIONS, "full_rewrite_minibatch": DRAFTS}
-_SHORT = 200
+_SHORT = 200  # the original's: it cuts both to 200 characters
 
 
 def payload(proposals: Sequence[Proposal], rows: Sequence[Record], mode: Json = "patch") -> Record:

@@ -13,7 +13,7 @@ from skillopt_es.presenting.numbers import chance, change
 from skillopt_es.presenting.words import by_hand_words, listed, part_words
 from skillopt_es.projections.intervals import Judged, Paired, judged
 
-_MOST_NAMES = 12
+_MOST_NAMES = 12  # two lines of a report; who wants all reads the table
 
 
 def said(found: Headlines) -> Iterator[str]:

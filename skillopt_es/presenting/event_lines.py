@@ -68,7 +68,7 @@ from skillopt_es.presenting.words import source_words
 from skillopt_es.skill.alignment import lines_of
 
 _CONTENT = 80  # of a text that a model wrote, in a line that is about something else
-_TIMES = {1: "once", 2: "twice"}
+_TIMES = {1: "once", 2: "twice"}  # English has words of its own for these two
 
 
 def event_line(recorded: Recorded) -> str:

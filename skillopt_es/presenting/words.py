@@ -68,8 +68,8 @@ def _by(look: SealedTestOpened) -> str:
     return "final evaluation" if look.by == "final" else f"eval of skill {look.skill[:8]}"
 
 
-_LONGEST = 90
-_MOST_NAMES = 12
+_LONGEST = 90  # one line of a terminal with its label in front
+_MOST_NAMES = 12  # one line or two; lists of hundreds hide the sentence that they stand in
 
 
 def short(text: str, longest: int = _LONGEST) -> str:

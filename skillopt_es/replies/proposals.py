@@ -37,7 +37,7 @@ Row = Mapping[str, Json]
 _OPS: tuple[EditOp, ...] = ("append", "insert_after", "replace", "delete")
 _KINDS = get_args(SuggestionKind)
 _PRIORITIES = get_args(Priority)
-_MOST_HYPOTHESIS = 300
+_MOST_HYPOTHESIS = 300  # two sentences: it is shown again in each later question about these tasks
 _NO_CHANGE = "(an empty one if nothing should change)"
 
 

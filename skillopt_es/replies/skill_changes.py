@@ -175,6 +175,7 @@ def read_skill_changes(
 _Part = tuple[EditOp, str, str, str]
 
 
+# How many skills a change names, and how many it makes: two merge into one, a split leaves two.
 _FEWEST = {"merge": (2, 1), "split": (1, 2), "rename": (1, 1), "describe": (1, 1), "add": (0, 1)}
 
 

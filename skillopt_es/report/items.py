@@ -15,7 +15,7 @@ from skillopt_es.projections.lineage import Kind, Node
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, fold, join, note, section, text
 
-_MOST_ITEMS = 300
+_MOST_ITEMS = 300  # rows: browsers lay out larger tables slowly, and `skillopt-es item` shows any
 _LONGEST = 18  # characters of an id that its column has room for
 # A rate is a mean of floats: a full one may come out a little lower.
 _FULL = 1 - 1e-9

@@ -19,7 +19,7 @@ from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Html, Row, count, el, note, number, row, section, table
 from skillopt_es.runs.overview import Spent
 
-_BAR = 120
+_BAR = 120  # units of the drawing, a third of a phone's width
 
 
 def spending_section(facts: Facts) -> Html | None:

@@ -20,8 +20,8 @@ from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Child, Html, badge, count, el, fold, join, note, score, section
 from skillopt_es.runs.state_diff import skill_diff
 
-_MOST_ITEMS = 60
-_MOST_PATTERNS = 12
+_MOST_ITEMS = 60  # a batch of the usual size (40) whole
+_MOST_PATTERNS = 12  # the most frequent come first; those that one item alone shows are left to `explain`
 
 
 def steps_section(facts: Facts) -> Html | None:
@@ -238,7 +238,7 @@ def _parent_of(facts: Facts, seq: int) -> str:
     return "" if parent is None else parent.skill
 
 
-_MOST_LINES = 1500
+_MOST_LINES = 1500  # a diff of more is a rewritten folder, and makes the page megabytes large
 _KINDS = {"+": "ins", "-": "del", "@": "hunk"}
 
 

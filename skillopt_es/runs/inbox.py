@@ -25,7 +25,7 @@ from skillopt_es.events.values import Json, Order
 
 INBOX = "inbox"
 _NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{8}")
-_MOST_BYTES = 64 * 1024
+_MOST_BYTES = 64 * 1024  # an order is a few lines; what else lies there is not read whole
 _SHOWN = 80  # characters of a text in a line about it
 _LOOK_EVERY = 0.2  # seconds: calls ask whether to pause far more often
 _converter = strict_converter(detailed=False)

@@ -93,7 +93,7 @@ def _state(folder: Path) -> Json:
 __all__ = ["MISFITS", "converter", "keep_overview", "kept_overview"]
 
 SUMS_FILE = "usage.json"
-SUMS_FORMAT = 1
+SUMS_FORMAT = 1  # of the file: one of another format is made again
 WORTH_IT = 5_000
 """So many calls are checked and added up anew in no time."""
 

@@ -28,7 +28,7 @@ from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import is_written
 
 NOW_FILE = "now.json"
-_EVERY_SECONDS = 0.25
+_EVERY_SECONDS = 0.25  # written so often at most: each is a file renamed, and pages look ten times a second
 _OLD_SECONDS = 2.0  # the time goes on where nothing else does
 _converter = strict_converter(detailed=False)
 

@@ -49,6 +49,7 @@ def snapshot(state: AnyState | None) -> dict[str, Json]:
     }
 
 
+# The same keys as a run that has begun, so that readers of the JSON ask for nothing that is not there.
 _NOT_BEGUN: Mapping[str, Json] = {
     "status": "new",
     "position": "",

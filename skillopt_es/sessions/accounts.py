@@ -59,7 +59,8 @@ FILE = "in-flight.jsonl"
 
 T = TypeVar("T")
 _CONVERTER = strict_converter(detailed=False)
-_COUNT = (validators.ge(0), validators.lt(2**63))
+_COUNT = (validators.ge(0), validators.lt(2**63))  # what SQLite and every reader of JSON can hold
+# How long an erased text was is not known: a budget then counts too much rather than too little.
 _MOST_BYTES = 1_000_000
 _SESSIONS = ("RunResumed", "RunForked")
 

@@ -34,12 +34,12 @@ from skillopt_es.skill.folders import listing_of
 
 # The first release with the fix, for each line of releases.
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
-_LITTLE_SPACE = 2**30
-_NO_SPACE = 100 * 2**20
+_LITTLE_SPACE = 2**30  # a log of 193,000 calls has 289 MB; forks and what is exported come on top
+_NO_SPACE = 100 * 2**20  # room for the calls of one long run, at 1.5 kB each, and no more
 # Whether it is right does not matter: the grader has to give a grade.
 _MADE_UP = "42"
-_MOST_ITEMS = 5
-_SECONDS = 120.0
+_MOST_ITEMS = 5  # one of each type; a grader that fails at all of them fails at five
+_SECONDS = 120.0  # a grader may start a compiler or a container first
 _NO_SKILL = SkillTree({"SKILL.md": "\n"})
 
 

@@ -47,7 +47,7 @@ from skillopt_es.version import software_version
 
 _KINDS = {"transport": "no usable reply"}
 _UNREACHED = ("transport", "timeout")
-_LONGEST_WAIT = 60.0
+_LONGEST_WAIT = 60.0  # seconds: who asks a doctor sits there; a model that is being loaded takes about as long
 # Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.
 _TOKENS = 256
 _ISOLATING = "allow user name spaces on this machine, or run the agent in a separate container (model.target_url)"

@@ -37,12 +37,12 @@ from skillopt_es.sessions.checks import Check, problem
 from skillopt_es.sessions.opening import open_environment, open_model
 from skillopt_es.sessions.wiring import judging_roles
 
-REPEATS = 3
-_MOST_TYPES = 12
-_SECONDS = 300.0
+REPEATS = 3  # the fewest that tell a judge who wavers from one who slipped; each is paid for
+_MOST_TYPES = 12  # one item of each type: with more types a trial costs as much as a step
+_SECONDS = 300.0  # a judge may think, and wait for its endpoint's limits
 _NO_SKILL = SkillTree({"SKILL.md": "\n"})
 _MADE_UP = "42"
-_SURE = 1e-9
+_SURE = 1e-9  # above what rounding makes of equal grades
 
 Kind = Literal["expected", "empty", "wrong", "half"]
 _WORDS: Mapping[Kind, str] = {"expected": "expected answer", "empty": "none", "wrong": "wrong", "half": "half of it"}

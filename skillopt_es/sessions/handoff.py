@@ -25,7 +25,7 @@ from skillopt_es.ports import ChatRequest, Message
 from skillopt_es.runs.reading import whole_log
 
 FOLDER = "handoff"
-_NAMED = 12
+_NAMED = 12  # hexadecimal digits: of a million questions two have the same once in 500 runs, and file names stay short
 _CALL = ("slot", "role", "stage", "model")
 
 

@@ -44,7 +44,7 @@ from skillopt_es.sessions.tasksets import unmet
 from skillopt_es.sessions.wiring import Session
 from skillopt_es.version import software_version
 
-_MOST_TOKENS = 4096
+_MOST_TOKENS = 4096  # a task and eight checks take under a thousand; the rest is for models that think
 
 
 @frozen

@@ -30,7 +30,7 @@ from skillopt_es.sessions.checks import Check, problem
 from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.skills import load_skill
 
-_MOST_SHOWN = 80
+_MOST_SHOWN = 80  # one line of a terminal
 
 
 @define

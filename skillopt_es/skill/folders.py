@@ -15,11 +15,11 @@ from skillopt_es.skill.frontmatter import LONGEST_DESCRIPTION, NAME_RULE, fields
 from skillopt_es.skill.rewriting import frontmatter
 
 SKILL_FILE = "SKILL.md"
-MOST_SKILLS = 100
-MOST_FILE = 100_000
-MOST_FILES = 64
-MOST_ASSET = 2_000_000
-MOST_ASSETS = 10_000_000
+MOST_SKILLS = 100  # an agent reads all names and descriptions at each task's start: of a hundred at most 27,000 tokens
+MOST_FILE = 100_000  # characters, 25,000 tokens: an agent that opens it has to read it whole
+MOST_FILES = 64  # of one skill: more are data, and a skill's texts all go into the questions about it
+MOST_ASSET = 2_000_000  # bytes: assets are kept in the log, which is copied with each fork
+MOST_ASSETS = 10_000_000  # bytes, of all skills together; see `MOST_ASSET`
 
 EMPTY = SkillTree(files={}, main="")
 """The folder that has no skill yet."""

@@ -16,8 +16,8 @@ import yaml
 from skillopt_es.skill.rewriting import frontmatter
 
 NAME_RULE = "up to 64 lower-case letters a-z, digits and single hyphens between them"
-LONGEST_NAME = 64
-LONGEST_DESCRIPTION = 1024
+LONGEST_NAME = 64  # the Agent Skills format's (agentskills.io/specification), as the next one
+LONGEST_DESCRIPTION = 1024  # the same format's
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 

@@ -16,8 +16,8 @@ from attrs import frozen
 _WORD = re.compile(r"[぀-ヿ㐀-鿿]|[^\W぀-ヿ㐀-鿿]+")  # scripts without spaces: each sign is a word
 _PIECE = 4  # words in a row of a question that tell which question it is
 _FEW = 3  # with fewer items, what they have in common may be chance
-_QUOTED = 12
-_MANY = 64
+_QUOTED = 12  # words: enough to find the place in both texts
+_MANY = 64  # each run is sought in every item's text; from so many on it pays to hash all items once
 
 
 @frozen(kw_only=True)

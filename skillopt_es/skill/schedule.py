@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 Scheduler = Literal["constant", "linear", "cosine", "uncapped"]
-UNCAPPED = 999
+UNCAPPED = 999  # SkillOpt's own number for no cap: its files and records have it
 
 
 def edit_budget(scheduler: Scheduler, *, highest: int, lowest: int, step: int, total_steps: int) -> int:

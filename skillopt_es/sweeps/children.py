@@ -27,7 +27,7 @@ from skillopt_es.sweeps.plan import PlannedRun, deciding_digest
 
 RUNS = "runs"
 _OUTPUT = "output"
-_MOST_SAID = 2000
+_MOST_SAID = 2000  # characters of a run's last words; they are recorded, and its output has all
 
 
 class Child(Protocol):

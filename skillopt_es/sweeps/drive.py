@@ -38,6 +38,7 @@ from skillopt_es.sweeps.plan import PlannedRun, SweepPlan
 from skillopt_es.version import software_version
 
 _LIMITS = "limits.db"
+# A run that ends makes room for the next one this much later; each look asks the kernel once a child.
 _LOOK_EVERY = 0.05
 _MOST_KILLS = 3
 """So often a run whose process is killed is continued at once; more of it has a cause that stays."""

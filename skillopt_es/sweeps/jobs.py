@@ -30,9 +30,9 @@ from skillopt_es.sweeps.children import output_files, run_folder
 from skillopt_es.sweeps.plan import PlannedRun, RayJobs
 
 _LOOK_EVERY = 1.0  # seconds between two questions about one job
-_PATIENCE = 60.0
-_TIMEOUT = 60.0
-_MOST_SAID = 300
+_PATIENCE = 60.0  # a dashboard that is restarted is back by then
+_TIMEOUT = 60.0  # longer than a busy dashboard takes; one that hangs would hold up all runs of the sweep
+_MOST_SAID = 300  # a few sentences; Ray answers an error with a whole traceback
 _OPEN = ("PENDING", "RUNNING")
 _TOKEN, _TOKEN_FILE = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 

@@ -28,9 +28,10 @@ from skillopt_es.sessions.opening import provider_of
 Scored = Literal["test", "validation"]
 T = TypeVar("T")
 
+# A slip in an axis makes millions of settings, which would be loaded one by one before anybody sees it.
 _MOST_RUNS = 10_000
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_NAME = 80
+_LONGEST_NAME = 80  # file systems take 255 bytes, and a seed and numbers follow
 _ANY = "any"
 _OUTSIDE_A_RUN = ("budget", "prices")  # they decide nothing, and may change while a sweep goes on
 

@@ -43,6 +43,7 @@ from skillopt_es.runs.inbox import leave
 from skillopt_es.sessions.session import read_state, resume, start
 from skillopt_es.sessions.wiring import Session
 
+# One after the other, fewer than a batch, and all of a batch at once: answers then come in different orders.
 _WORKERS = (1, 8, 64)
 _DAY = datetime(2026, 1, 1, tzinfo=UTC)
 

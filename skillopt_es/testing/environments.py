@@ -37,7 +37,7 @@ SKILL = SkillTree({"SKILL.md": "# Skill\n\nKeep to the point.\n"})
 OTHER_SKILL = SkillTree({"SKILL.md": "# Skill\n\nThink of the zebra crossing.\n"})
 # Ids that make trouble as file names, in a shell or side by side.
 HOSTILE = ("../x", "/etc/passwd", "a/b", "CON", "x" * 3000, "ü🙂", "a:b", "A:b", "..", "a\nb")
-_PATIENCE = 20.0
+_PATIENCE = 20.0  # an environment that waits for ever fails its test instead of hanging the suite
 
 
 @frozen(kw_only=True)

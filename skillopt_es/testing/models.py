@@ -31,7 +31,7 @@ from skillopt_es.testing.endpoint import Endpoint, Reply
 T = TypeVar("T")
 KEY_NAME = "CONFORMANCE_KEY"
 KEY = "sk-conformance-0123456789abcdefghij"
-_PATIENCE = 10.0
+_PATIENCE = 10.0  # a model that waits for ever fails its test instead of hanging the suite
 
 
 @frozen(kw_only=True)
@@ -170,6 +170,7 @@ def a_key_that_is_missing_is_named(case: ModelCase) -> None:
 
 # --- over HTTP ------------------------------------------------------------------------------------------------------
 
+# What each status means (RFC 9110) for a run: whether it is the user's to mend, and whether to ask again.
 _KINDS: Mapping[int, tuple[FailureKind, bool]] = {
     400: ("config", False),
     401: ("auth", False),

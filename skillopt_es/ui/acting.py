@@ -34,8 +34,8 @@ from skillopt_es.ui.site import Site
 from skillopt_es.ui.start_page import checked_part, file_of, settings_of, start_page, words_of
 from skillopt_es.ui.starting import NotChecked, Process, Starter
 
-_WAIT_SECONDS = 2.0
-_DIGITS = 16
+_WAIT_SECONDS = 2.0  # most orders are followed by then, and the page says so; longer looks as if the page hung
+_DIGITS = 16  # no log has so many events, and Python refuses numbers of thousands of digits with an error of its own
 _PATIENCE, _LOOK_EVERY = 50, 0.1  # looks, and seconds between them
 _LIMITS = ("max_calls", "max_tokens", "max_cost", "max_minutes")
 _CUT = "This folder holds too many files to list every config. Start `skillopt-es ui` in a folder closer to the config."

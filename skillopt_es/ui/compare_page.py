@@ -22,7 +22,7 @@ from skillopt_es.runs.run_settings import Settings, shareable
 from skillopt_es.ui.overlay import AXES, overlay, usual_axis
 from skillopt_es.ui.shell import choice, filters, hidden, link, part
 
-MOST_RUNS = 8
+MOST_RUNS = 8  # each is read whole while the page is waited for, and a drawing has eight lines at most
 _SEEDS = frozenset({"train.seed", "env.split_seed"})
 
 

@@ -14,7 +14,7 @@ from skillopt_es.report.spending import spending_section
 from skillopt_es.runs.overview import Spent
 from skillopt_es.ui.shell import link, part
 
-_MOST_STEPS = 200
+_MOST_STEPS = 200  # the last ones: a table of thousands of rows is slow in any browser
 
 
 def cost_page(facts: Facts) -> list[Html]:

@@ -26,7 +26,7 @@ from skillopt_es.ui.shell import address, hidden, link, part
 
 _TITLES = {"user": "task", "reply": "agent", "feedback": "grader"}  # others are called what they are
 _MOST_CHARS = 40_000  # of one record: a page must stay readable, and `show` has the rest
-_MOST_ATTEMPTS = 400
+_MOST_ATTEMPTS = 400  # the last ones: each is a row with two buttons
 _MOST_COLUMNS = 60  # of a map: more are too many to look at, and slow for a browser
 
 

@@ -15,7 +15,7 @@ from skillopt_es.projections.not_taken import NotTaken, Refused
 from skillopt_es.report.html import DASH, Child, Html, Row, badge, el, join, note, row, score, section, table
 from skillopt_es.ui.shell import choice, filters, items_links, link, part
 
-_MOST = 400
+_MOST = 400  # the last ones: a long search has refused thousands
 _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
 _METRICS = ("hard", "soft", "mixed")
 _KEYS = ("gate_metric", "gate_rule", "gate_repeats", "gate_standard_errors", "gate_mixed_weight", "use_gate")

@@ -27,7 +27,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.report.html import el, note, prose
 from skillopt_es.ui.shell import page, problem
 
-MOST_BYTES = 256 * 1024
+MOST_BYTES = 256 * 1024  # the longest form has an order's text of 64 KB, which percent signs make three times as long
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN = frozenset({"/static/style.css", "/static/ui.js", "/favicon.ico"})

@@ -12,7 +12,7 @@ from skillopt_es.presenting.words import status_words
 from skillopt_es.report.html import Child, Html, el, join, number
 from skillopt_es.version import software_version
 
-_MOST_ITEMS = 60
+_MOST_ITEMS = 60  # a batch of the usual size (40) whole
 STATUS = {"completed": "good", "scored": "good", "running": "info", "paused": "bad", "stopped": "bad", "new": "idle"}
 
 _OF_RUN = {

@@ -26,9 +26,9 @@ from skillopt_es.runs.folders import checked_name, is_run
 from skillopt_es.ui.config_files import config_files
 from skillopt_es.ui.safety import Refused
 
-_PATIENCE_SECONDS = 90
-_MOST_SETTING = 4000
-_MOST_SHOWN = 60
+_PATIENCE_SECONDS = 90  # an estimate reads up to twenty earlier logs; Start works without it
+_MOST_SETTING = 4000  # characters: a pinned line or a path is shorter, and arguments of a command have a limit
+_MOST_SHOWN = 60  # no key is longer
 _LAST = 4000  # bytes of what a process has said that are shown
 
 

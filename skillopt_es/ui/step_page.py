@@ -19,7 +19,7 @@ from skillopt_es.report.html import Child, Html, badge, el, fold, join, note, ro
 from skillopt_es.report.steps import epoch_body, step_body
 from skillopt_es.ui.shell import items_links, link, part
 
-_MOST = 150
+_MOST = 150  # more minibatches than a usual step has; each fold holds all that an analyst said
 
 
 def step_page(facts: Facts, number: int) -> list[Html]:

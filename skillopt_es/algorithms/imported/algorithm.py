@@ -57,6 +57,7 @@ from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 from skillopt_es.skill.rewriting import repaired
 
+# Two sums of one column in another order differ far less; a score that is not of these rows differs by more.
 _NEAR = 1e-6
 _UNKNOWABLE: Mapping[type[Event], str] = {
     PatchProposed: "proposals",

@@ -12,6 +12,7 @@ from skillopt_es.engine.run_config import tested_items
 from skillopt_es.events.places import FINAL_TEST
 from skillopt_es.events.values import DRAWS_ONCE, RETESTS
 
+# Tests that take more than a third of all calls are not set aside: little would be left to learn with.
 _SHARE_OF_TESTS = 3
 _SHARE_KEPT = 20  # one call in so many may be made again
 LEAST = 2

@@ -16,9 +16,9 @@ MOST_LUCK = 0.05
 _MOST_BY_CHANCE = 0.1  # the same, where all draws of the run say how probable that is
 MUCH_NEARER = 0.2
 """A gain in nearness (0 to 1) that answers of the right form make, and other words do not."""
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # below any difference of two scores, and above that of two sums in another order
 _LUCK, _NO_LUCK = 1.0, 2.0  # before anything was drawn again: what turned did so by luck once in three times
-_MOST = 0.95
+_MOST = 0.95  # of tasks that came out both ways; .5 won where calls are noisy and lost as much where tasks are coins
 _DRAWS_OF_A_COIN = 2  # until it falls otherwise, in the middle
 
 

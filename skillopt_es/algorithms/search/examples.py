@@ -29,7 +29,7 @@ MOST_CHARS = 6_000
 """Of all examples of an edit together; each may take a quarter of it."""
 MOST_REFUSED = 2
 """After so many refusals they are not proposed again: other items would hardly do better."""
-_MOST_IN_SKILL = 12
+_MOST_IN_SKILL = 12  # two edits' worth: an agent reads all of them at each task, and pays for them
 _WORTH = 6
 """Rules that touch more than one of so many failing tasks are worth waiting for more of them."""
 _TITLE = "Worked examples: tasks, and below each its right answer, as it has to be given."

@@ -45,7 +45,7 @@ from skillopt_es.projections.core import waiting, without_items
 from skillopt_es.skill.folders import files_of, ids_of, skill_of, skills_in
 
 _MOST_RETURNS = 2  # after so many questions that nobody answered, an attempt is not shown any more
-_MOST_HISTORY = 24
+_MOST_HISTORY = 24  # outcomes that questions show a part of; without a bound each state holds all edits of the run
 
 
 def _with(state: SkillsState, algorithm: Skills) -> SkillsState:
