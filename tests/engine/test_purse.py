@@ -507,6 +507,23 @@ def test_who_has_something_set_aside_keeps_its_place_while_it_waits() -> None:
     assert seat.kept == [True]
 
 
+def test_what_is_left_is_said_of_each_limit() -> None:
+    """What open calls may still come to is counted apart; minutes are those of all sessions."""
+    moments = iter([600.0, 660.0])
+    minutes = Minutes(5.0, before=1.0, clock=lambda: next(moments))
+
+    async def play() -> None:
+        made = paid(Caps(tokens=1500, calls=3), spent=Amount(tokens=200, calls=1), minutes=Minutes())
+        await Caller.of(made, "a")
+        said = [(each.limit, each.left, each.most, each.aside) for each in made.account.left()]
+        assert said == [("tokens", "1,300", "1,500", "100"), ("calls", "2", "3", "1")]
+
+    scene(play())
+    [left] = minutes.left()
+    assert (left.limit, left.left, left.most) == ("minutes", "3.0", "5")
+    assert [*Minutes().left()] == []
+
+
 # --- attempts of agents that ask through the run ---------------------------------------------------------------------
 
 
