@@ -70,6 +70,8 @@ BY_GATE: frozenset[str] = frozenset({"accept_new_best", "accept", "reject", "ind
 Cause = Literal["", "defect", "lapse"]
 AppendixOrder = Literal["measured", "after_verdict"]
 REFUSED_LEAK = "refused_leak"
+REFUSED_BEFORE = "it was refused before"
+"""What the note of an answer says of edits that were left out because they had been refused before."""
 NoteStatus = Literal[
     "added", "skipped_empty", "skipped_too_long", "skipped_already_there", "skipped_appendix_full", "refused_leak"
 ]

@@ -1,7 +1,7 @@
 """
 Which training items a run has met, and which of them its optimizer was shown.
 
-An item is *met* where it was first tried in training, whatever for: from then on its result may have moved the search.
+An item is *met* where it was first tried in training, whatever for: from then on its result may have moved training.
 It is *shown* from the first question or comparison that it was drawn into. What the optimizer is told besides (edits
 that were merged or refused, notes, guidance, its memory) descends from such questions, so no further item comes in by
 it; of validation it is only ever told counts. What no step before has met is fresh for the texts that were there by

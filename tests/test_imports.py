@@ -113,15 +113,23 @@ def test_ports_have_one_door() -> None:
     assert not [str(file) for file in others if any(name.startswith("skillopt_es.ports.") for name in ours(file))]
 
 
-def test_nobody_knows_an_algorithm_by_name() -> None:
-    """Its parts are looked up; only what reads and writes the original's folders is about classic training."""
+@pytest.mark.parametrize(
+    ("algorithm", "rooms"),
+    [
+        ("classic", {"interchange"}),  # what reads and writes the original's folders is about it
+        ("search", {"audit"}),  # why an answer was left out that had been refused before: `refused_again.py`
+        ("skills", {"audit"}),  # what each skill was good for, and what parts of a candidate did: `tried.py`
+    ],
+)
+def test_nobody_knows_an_algorithm_by_name(algorithm: str, rooms: set[str]) -> None:
+    """Its parts are looked up."""
     inside = ROOT / "skillopt_es"
     knowing = {
         file.relative_to(inside).parts[0]
         for file in inside.rglob("*.py")
-        if any(name.startswith("skillopt_es.algorithms.classic") for name in ours(file))
+        if any(name.startswith(f"skillopt_es.algorithms.{algorithm}") for name in ours(file))
     }
-    assert knowing == {"interchange", "algorithms"}
+    assert knowing == {"algorithms", *rooms}
 
 
 def test_algorithms_do_not_lean_on_each_other() -> None:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from attrs import evolve
 
 from skillopt_es.algorithms.search.asking import asked_about, taken_from
-from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
 from skillopt_es.algorithms.search.state import SearchState, is_search
 from skillopt_es.engine.algorithms import fold_log
 from skillopt_es.engine.evidence import RecordedTexts
@@ -16,6 +15,7 @@ from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
+from skillopt_es.events.values import REFUSED_BEFORE
 from skillopt_es.projections.not_taken import Refused
 from skillopt_es.projections.state import AnyState
 from skillopt_es.replies.json_reader import Unusable

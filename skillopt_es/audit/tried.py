@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE
 from skillopt_es.algorithms.skills.effects import standard_errors
 from skillopt_es.algorithms.skills.parts import Candidate
 from skillopt_es.algorithms.skills.state import is_skills
@@ -20,7 +19,7 @@ from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Measured
+from skillopt_es.events.values import REFUSED_BEFORE, Measured
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
 from skillopt_es.runs.lookup import not_in_run
 from skillopt_es.runs.reading import Reading

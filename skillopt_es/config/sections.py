@@ -406,6 +406,12 @@ class RunConfig:
         return rule in self.skillopt.follow
 
     @property
+    def own_settings(self) -> SearchConfig | SkillsConfig | None:
+        """The section of the run's own algorithm, where it has one."""
+        sections: Mapping[str, SearchConfig | SkillsConfig] = {"search": self.search, "skills": self.skills}
+        return sections.get(self.train.algorithm)
+
+    @property
     def workers(self) -> Mapping[Role, int]:
         """How many calls of each role may be in flight."""
         return {"target": self.env.workers, "optimizer": self.gradient.analyst_workers, "judge": self.env.workers}

@@ -170,6 +170,6 @@ def fold_log(log: Iterable[Recorded], state: AnyState | None = None) -> tuple[An
 
     try:
         return fold(passing(), state), seq
-    # The fold asserts what must stand before an event.
+    # OutOfPlace is one; an algorithm of the user's own may assert what must stand before an event.
     except (AssertionError, LookupError) as error:
         raise LogDamaged(f"the log before event {seq} cannot lead to it", seq=seq) from error

@@ -1,7 +1,7 @@
 """
 The certificate of a run: when the certified skill meets fresh items beside its challenger, and how the bet is settled.
 
-The search may be as liberal as it likes; this stands apart from it and never decides what is current or best. A batch
+Training may be as liberal as it likes; this stands apart from it and never decides what is current or best. A batch
 that nothing has met before is tried under the current skill anyway. It is tried under the certified one, too, and the
 differences are bet on. Pure: tasks and a decision from the state.
 """

@@ -97,7 +97,7 @@ def _deciding(config: RunConfig) -> tuple[object, ...]:
     """All of a config that decides or is asked; the rest may change at any moment."""
     roles = tuple(_answering(config.role(role)) for role in config.roles)
     stages = (config.train, _without(config.gradient, _PATIENCE), _without(config.optimizer, _PATIENCE))
-    return (*roles, *stages, config.search, config.evaluation, config.skillopt, _tasks(config.env))
+    return (*roles, *stages, config.own_settings, config.evaluation, config.skillopt, _tasks(config.env))
 
 
 def _answering(role: RoleConfig) -> Mapping[str, object]:

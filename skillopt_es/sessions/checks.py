@@ -15,7 +15,6 @@ from typing import Literal, Unpack
 import attrs
 from attrs import frozen
 
-from skillopt_es.algorithms.skills.questions import SHOWN_BY_AGENTS
 from skillopt_es.config import RunConfig
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import algorithm_named
@@ -30,7 +29,7 @@ from skillopt_es.sessions.opening import open_environment
 from skillopt_es.sessions.session import few_notes, refusals, shared_notes, size_notes, usual_split
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.tasksets import alike
-from skillopt_es.skill.folders import listing_of
+from skillopt_es.skill.folders import SHOWN_BY_AGENTS, listing_of
 
 # The first release with the fix, for each line of releases.
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))

@@ -95,6 +95,10 @@ _HOW = (
 )
 
 
+SHOWN_BY_AGENTS = 8_000
+"""Characters of names and descriptions after which agents begin to leave some out."""
+
+
 def listing_of(tree: SkillTree) -> str:
     """The skills by name and description, a line each; those that are always shown need no line."""
     return "\n".join(f"- {each.id}: {each.description}" for each in entries_of(tree) if not each.always)

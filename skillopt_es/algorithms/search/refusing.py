@@ -19,9 +19,6 @@ _HEADING = re.compile(
 )
 
 
-REFUSED_BEFORE = "it was refused before"
-
-
 def refused_before(edit: Edit, tried: Iterable[Tried]) -> tuple[Tried, ...]:
     """
     The refused edits that did what an edit does, wherever it stands, so that it is not tried; none where it may be.

@@ -9,9 +9,9 @@ from attrs import field, frozen
 
 from skillopt_es.algorithms.search.credit import spoken_of
 from skillopt_es.algorithms.search.placing import aimed, in_place_of, only_new, put_in, rules_in
-from skillopt_es.algorithms.search.refusing import REFUSED_BEFORE, refusal, refused_before
+from skillopt_es.algorithms.search.refusing import refusal, refused_before
 from skillopt_es.algorithms.search.state import Kept, ReplyForm, Tried
-from skillopt_es.events.values import Edit, SkillTree
+from skillopt_es.events.values import REFUSED_BEFORE, Edit, SkillTree
 
 NOTHING_NEW = "it gives back what the skill says already, and nothing else"
 

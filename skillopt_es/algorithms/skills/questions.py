@@ -22,6 +22,7 @@ from skillopt_es.events.values import WHOLE_FILES, Minibatch, SkillTree
 from skillopt_es.replies.proposals import PatchReply, placed_in
 from skillopt_es.replies.skill_changes import CHANGES_SCHEMA, EDITS_SCHEMA, read_skill_changes, read_skill_edits
 from skillopt_es.skill.folders import (
+    SHOWN_BY_AGENTS,
     always_shown,
     entries_of,
     files_of,
@@ -34,8 +35,6 @@ from skillopt_es.skill.folders import (
 
 MOST_CHANGES = 2
 """Changes of the folder in one answer: all of them meet the gate together, and more could not be told apart there."""
-SHOWN_BY_AGENTS = 8_000
-"""Characters of names and descriptions after which agents begin to leave some out."""
 
 
 def ask_for_edits(job: EditJob, state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> Asking[PatchReply]:
