@@ -80,7 +80,7 @@ FORMS_QUERY = "select id, role, stage, model, request from forms order by id"
 
 _DIGEST = re.compile(r'"([0-9a-f]{64})"')
 _MARK = '"#"'
-_HEX, _RAW = len(digest_of(b"")), len(digest_of(b"")) // 2
+_HEX, _RAW = len(digest_of(b"")), len(digest_of(b"")) // 2  # two hexadecimal digits are a byte
 
 
 def split_request(request: str) -> tuple[str, bytes]:

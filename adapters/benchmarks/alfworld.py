@@ -8,8 +8,8 @@ from pathlib import Path
 
 from skillopt_es.adapters.benchmarks.id_lists import released_games, released_names
 from skillopt_es.adapters.benchmarks.plan import Divided, Fields, Found
-from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 
 _KEYS = ("pddl_domain", "grammar", "pddl_problem")

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.benchmarks.id_lists import MANIFEST, IdLists, read_id_lists
 from skillopt_es.adapters.benchmarks.plan import SPLITS, Benchmark, Fields, Found
-from skillopt_es.adapters.benchmarks.tables import named
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError, OutputRefused
 from skillopt_es.events.plain import open_plain
 from skillopt_es.events.values import Json, Split

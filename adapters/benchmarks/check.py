@@ -12,8 +12,8 @@ from skillopt_es.adapters.benchmarks.build import digest_of_file
 from skillopt_es.adapters.benchmarks.id_lists import MANIFEST
 from skillopt_es.adapters.benchmarks.plan import SPLITS, Benchmark
 from skillopt_es.adapters.benchmarks.registry import BENCHMARKS
-from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem, item_files, read_items
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json, Split
 

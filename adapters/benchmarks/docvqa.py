@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from skillopt_es.adapters.benchmarks.plan import Fields, Found
-from skillopt_es.adapters.benchmarks.tables import Row, looked_up, named, table_files, text_of
+from skillopt_es.adapters.benchmarks.tables import Row, looked_up, table_files, text_of
 from skillopt_es.adapters.environments.csv_rows import texts_of
 from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 
 _IMAGES = {b"\x89PNG\r\n\x1a\n": ".png", b"\xff\xd8\xff": ".jpg"}

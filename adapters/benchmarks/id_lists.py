@@ -10,8 +10,8 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.adapters.benchmarks.plan import SPLITS, Benchmark, Divided
-from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem, read_items
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Split
 

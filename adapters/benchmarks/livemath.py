@@ -17,7 +17,7 @@ from skillopt_es.events.values import Json
 # The months of the released split, and how many entries each has.
 MONTHS = {"202511": 29, "202512": 52, "202601": 46, "202602": 50}
 _SEED = 42  # the original's: with it the split is the released one
-_TRAIN, _VAL = 35, 17
+_TRAIN, _VAL = 35, 17  # items of the released split's parts; the other 125 are its test
 _KEPT = ("month", "no", "paper_link", "theorem", "sketch", "theorem_type")
 
 

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from attrs import evolve
 
 from skillopt_es.adapters.benchmarks.plan import Fields, Found
-from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem, read_items
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import digest_of
 

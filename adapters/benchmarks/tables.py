@@ -105,16 +105,6 @@ def lines_of(value: object) -> list[Json]:
     return [part.strip() for part in parts if part.strip()]
 
 
-FIRST = 5
-
-
-def named(ids: Iterable[str]) -> str:
-    """How many, and the first few."""
-    listed = [*ids]
-    more = f" and {len(listed) - FIRST} more" if len(listed) > FIRST else ""
-    return f"{', '.join(listed[:FIRST])}{more}"
-
-
 def looked_up(
     files: Iterable[Path],
     wanted: Mapping[str, RawItem],

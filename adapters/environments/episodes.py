@@ -11,9 +11,9 @@ import yaml
 from skillopt_es.events.values import Failed, Json, Measured, SkillTree
 from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, Tool, TrajectoryRecord
 
-TASK_LIMIT = 500
+TASK_LIMIT = 500  # characters: analysts read the task in each trajectory of a minibatch
 REFERENCE = "[HIDDEN REFERENCE]"  # how an item can be solved: for analysts of training items, where the config says so
-_REMEMBERED = 8
+_REMEMBERED = 8  # a run tries two or three skills at once; a prompt made anew costs one join of its parts
 
 
 def prompt_text(package: str, name: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 
+_FIRST = 5  # a note is one line or two, and ids may be 32 characters long
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -46,6 +48,13 @@ def answer_in(reply: str) -> str:
     if tagged is not None:
         return tagged
     return next((line.strip() for line in reversed(reply.split("\n")) if line.strip()), "")
+
+
+def named(ids: Iterable[str]) -> str:
+    """The first few, and how many more there are."""
+    listed = [*ids]
+    more = f" and {len(listed) - _FIRST} more" if len(listed) > _FIRST else ""
+    return f"{', '.join(listed[:_FIRST])}{more}"
 
 
 def shorten(text: str, limit: int) -> str:

@@ -60,6 +60,8 @@ _NAMES: Mapping[Feature, tuple[str, ...]] = {
 _GENERATION = re.compile(r"claude-(?:(?:opus|sonnet|haiku)-)?(\d+)(?:[.-](\d{1,2})(?!\d))?")
 # Before generation 4.6 a model thinks by a budget of tokens instead of an effort.
 _FIRST_ADAPTIVE = (4, 6)
+# Our own scale, from the API's smallest on: a model that thinks by budget knows no efforts. A larger one thinks longer,
+# and leaves less of max_tokens to the answer.
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 49152}
 # The API takes no smaller one.
 _SMALLEST_BUDGET = 1024

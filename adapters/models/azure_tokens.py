@@ -151,7 +151,7 @@ def _resource(scope: str) -> str:
     return scope.removesuffix("/.default")
 
 
-CLI_SECONDS = 10.0
+CLI_SECONDS = 10.0  # as long as azure-identity waits for the same command
 
 
 def azure_cli(resource: str, environ: Mapping[str, str], settings: ModelSettings) -> Source:

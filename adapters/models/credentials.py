@@ -13,7 +13,7 @@ from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.limits import Clock
 from skillopt_es.adapters.models.reading import Object, as_object, as_text, parsed_json
 
-RENEW_BEFORE = 300.0
+RENEW_BEFORE = 300.0  # as azure-identity does: a call of some minutes still arrives with a token that is good
 # They live for an hour at least: this is a little less.
 _UNKNOWN_LIFE = 3000.0
 

@@ -19,10 +19,10 @@ from attrs import frozen
 from skillopt_es.adapters.models.endpoint import Endpoint
 from skillopt_es.adapters.models.errors import Failure, failure
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 10.0  # three lost SYN packets are sent again within seven: what needs longer is not there
 # Below the 5 s after which uvicorn, and so vLLM, closes an idle connection: a request should not meet a closing one.
 IDLE_SECONDS = 4.0
-MOST_BYTES = 32 * 2**20
+MOST_BYTES = 32 * 2**20  # an answer of 100,000 tokens, streamed with 300 bytes around each, has 30 MB
 
 
 @frozen

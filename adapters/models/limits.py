@@ -1,13 +1,22 @@
 """
 One limiter per role's model, in front of the wire: calls in flight, calls and tokens a minute, pauses, the circuit.
 
-Order: a slot first, then whatever wait the buckets and a pause ask for, then the circuit. A caller that waits keeps its
-slot: nobody behind it could go earlier. Waiting for the next try of a failed call holds no slot. There is room for as
-many calls in flight as the endpoint bears.
+Others are held back only by evidence that they would be refused, too. A single refusal is its own call's affair. A row
+of them closes the endpoint for as long as it said, but for one caller per answer that still comes in; an answer to a
+call that was sent during the pause ends it. Room in flight grows by a place a round and is halved by a burst of 429s,
+as TCP does (V. Jacobson, Congestion Avoidance and Control, 1988), whose acknowledgements let packets out one by one,
+too. Where one threshold explains nine tenths of the refusals, it is the room. Allowances a minute are token buckets.
 
-A refused call waits on its own. When refusals follow one another without an answer between them, everybody waits as
-long as the endpoint said, but for one caller per answer that still comes in: an endpoint that takes so many calls at
-once has then room for exactly one more. An answer to a call that was sent during the pause ends it.
+Order: a slot first, then whatever wait the buckets and a pause ask for, then the circuit. A caller that waits keeps its
+slot: nobody behind it could go earlier. Waiting for the next try of a failed call holds no slot.
+
+Tried and dropped (docs/dev/decisions/0018-a-rate-limit-is-patience.md):
+
+- Every 429 held everybody back: a run with faults took 3.5 times as long as one without, and 2.3 times since.
+- A backoff of ours on top of what the endpoint says: 508 calls of which a fifth is refused took 32 s instead of 12.4.
+- Callers that held their worker between two tries: on 16 workers a fifth of refusals left most of them idle.
+- Not done: asking twice at once (paid twice), and pacing by `x-ratelimit-remaining` before it is 0, because a limit
+  that others share moves meanwhile.
 """
 
 from __future__ import annotations
@@ -26,9 +35,8 @@ from skillopt_es.ports import calls_within
 
 Clock = Callable[[], float]
 
-# How much room a round of answers gives back, and how often a 429 may take half of it.
-_GROWTH = 0.1
-_HALVE_AT_MOST_EVERY = 1.0
+_GROWTH = 0.1  # of the room, given back by a round of answers on top of one place: a large room is back sooner
+_HALVE_AT_MOST_EVERY = 1.0  # seconds: more often, six refusals in a moment would make one place of 64
 # After so long without a refusal one call more at once is tried, where the endpoint has shown that it counts them.
 _TRY_MORE_AFTER = 30.0
 
@@ -132,8 +140,8 @@ class Slots:
 
 # How many calls are looked at; how many of each kind say anything; which part of them chance may explain.
 LOOKED_AT = 32
-_FEWEST = 4
-_MOST_WRONG = 0.1
+_FEWEST = 4  # with three of a kind, one that is there by chance would already be a third
+_MOST_WRONG = 0.1  # nine of ten calls fit the level, then: refusals by chance fit none so well
 
 
 @frozen

@@ -17,6 +17,7 @@ from skillopt_es.ports import ChatModel, FailureKind, ModelSettings, provider
 
 REGIONS = {"global_en": "https://api.minimax.io/v1", "cn_zh": "https://api.minimaxi.com/v1"}
 _ALWAYS_THINKS = "minimax-m2"
+# MiniMax's own table of `base_resp.status_code`.
 _KINDS: Mapping[int, FailureKind] = {
     1002: "rate_limit",
     1039: "rate_limit",
@@ -25,7 +26,7 @@ _KINDS: Mapping[int, FailureKind] = {
     1008: "quota",
     2013: "config",
 }
-_FILTERED = (1026, 1027)
+_FILTERED = (1026, 1027)  # the same table: sensitive content in the question, and in the answer
 
 
 @provider(takes=["thinking", "region"], may_think=True, system="minimax")

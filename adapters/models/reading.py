@@ -191,7 +191,7 @@ def as_name(value: object) -> str:
     return as_text(value).encode("utf-8", "replace").decode()
 
 
-_MOST_TOKENS = 10**12
+_MOST_TOKENS = 10**12  # a log holds no more than 64 bits; see `as_count`
 
 
 def as_count(value: object) -> int | None:
@@ -231,6 +231,7 @@ _ALLOWANCES = (
     ("ratelimit-remaining", "ratelimit-reset"),
 )
 _GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+# As Go writes a duration (time.Duration.String), and OpenAI's headers with it.
 _GO_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # "Please try again in 6m0s", "retry after 7 seconds", "Please retry in 34.07s": who says it here often has no header.
 _NUMBER = r"\d{1,6}(?:\.\d+)?"
@@ -240,7 +241,7 @@ _SAID = re.compile(
 )
 # From the first on a number is a moment in milliseconds, from the second on one in seconds; below, a duration.
 _MILLISECOND_TIMES = 1e11
-_SECOND_TIMES = 1e9
+_SECOND_TIMES = 1e9  # the year 2001
 
 
 def server_wait(headers: Mapping[str, str], now: float) -> float | None:

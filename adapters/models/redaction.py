@@ -20,10 +20,10 @@ from attrs import evolve
 from skillopt_es.ports import ChatReply
 
 REDACTED = "[redacted]"
-SHORTEST_SECRET = 8
-_PIECE = 10
-_LONGEST_ERROR = 500
-_LONGEST_SCANNED = 20_000
+SHORTEST_SECRET = 8  # a shorter one is a word that stands in ordinary text, and no provider's key is so short
+_PIECE = 10  # ten characters in a row of a random key stand in no other text; providers quote less of it
+_LONGEST_ERROR = 500  # some lines of a terminal; with hundreds of refused calls a log would hold pages of HTML
+_LONGEST_SCANNED = 20_000  # looking through it takes 20 ms, through a page of a megabyte a second
 _MASKED = re.compile(r"([\w\-]*)(\*{3,}|\.{3}|…)([\w\-]*)")
 
 

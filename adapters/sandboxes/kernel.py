@@ -6,16 +6,20 @@ import ctypes
 import errno
 import os
 
-# Flags of clone(2) and unshare(2), from linux/sched.h; then of mount(2), umount2(2) and prctl(2).
+# CLONE_… of clone(2) and unshare(2), from linux/sched.h.
 NEW_CGROUP = 0x2000000
+# The same, from linux/sched.h.
 NEW_USER, NEW_NS, NEW_PID, NEW_NET, NEW_IPC, NEW_UTS = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000
+# MS_… of mount(2), from linux/mount.h.
 READ_ONLY, NO_SUID, NO_DEV, NO_EXEC, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 DETACH = 2  # MNT_DETACH of umount2(2)
+# PR_… of prctl(2), from linux/prctl.h.
 DIE_WITH_PARENT, DUMPABLE, FILTER, DROP_RIGHT, CHILD_SUBREAPER, NO_NEW_PRIVILEGES = 1, 4, 22, 24, 36, 38
 # Rights that root has (capabilities), by their numbers.
 DAC_READ_SEARCH, SETPCAP, SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN, SYS_BOOT = 2, 8, 16, 17, 19, 21, 22
+# From linux/capability.h, as those above and below.
 MKNOD, AUDIT_WRITE, AUDIT_CONTROL, SETFCAP, MAC_OVERRIDE, MAC_ADMIN, SYSLOG = 27, 29, 30, 31, 32, 33, 34
-PERFMON, BPF, CHECKPOINT_RESTORE = 38, 39, 40
+PERFMON, BPF, CHECKPOINT_RESTORE = 38, 39, 40  # the same
 _BY_PROGRAM = 2  # SECCOMP_MODE_FILTER of linux/seccomp.h
 _JOIN_SESSION_KEYRING = 1  # KEYCTL_JOIN_SESSION_KEYRING of linux/keyctl.h
 _KEYCTL = {"x86_64": 250, "aarch64": 219}  # the kernel's tables of system calls; libc has no function for it

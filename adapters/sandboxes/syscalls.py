@@ -20,9 +20,10 @@ Test = Literal["is", "is not", "any of", "all of"]
 # A code, how many instructions to skip if its test is true and if it is false, and a value (struct sock_filter).
 Instruction = tuple[int, int, int, int]
 
+# Classic BPF, from linux/filter.h.
 _LOAD, _AND, _GREATER_EQUAL, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x54, 0x35, 0x15, 0x45, 0x06
-_ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
+_ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000  # SECCOMP_RET_… of linux/seccomp.h
+_NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16  # offsets in its struct seccomp_data
 
 # The last number whose meaning was looked at; x32, a second set of numbers on x86_64, lies far beyond it.
 NEWEST = 469
@@ -92,9 +93,9 @@ _NEW_SPACES = 0x7E020000
 _NEW_TIME = 0x80  # CLONE_NEWTIME of linux/sched.h
 # MAP_SHARED with MAP_ANONYMOUS, and MAP_HUGETLB.
 _SHARED_ANONYMOUS, _HUGE_PAGES = 0x21, 0x40000
-_LOCAL, _INTERNET, _INTERNET_6 = 1, 2, 10
+_LOCAL, _INTERNET, _INTERNET_6 = 1, 2, 10  # AF_UNIX, AF_INET and AF_INET6 of linux/socket.h
 _PROCESS_1 = 1  # the first one of its name space: ours, which watches the script
-_SET_LEASE, _NOTIFY = 1024, 1026
+_SET_LEASE, _NOTIFY = 1024, 1026  # F_SETLEASE and F_NOTIFY of linux/fcntl.h
 
 _RULES = (
     _Rule((56, 220), 0, "any of", (_NEW_SPACES,)),  # clone

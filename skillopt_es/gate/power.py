@@ -25,6 +25,7 @@ Chances = Mapping[str, float]
 Change = Callable[[Chances, random.Random], Chances]
 """What an edit makes of the items' chances."""
 
+# The ends of a score: a made item passes or fails whole, where the rules differ most.
 PASS, FAIL = Measured(1.0, 1.0), Measured(0.0, 0.0)
 
 

@@ -15,7 +15,7 @@ from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, note, number, score, section
 from skillopt_es.report.lineage import legend, skip_mark, text_mark
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 14, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 14, 40  # room for the scores and the steps' numbers
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,7 @@ _BY_TYPE = (
     ". The test by type says whether tasks of other types would do the same; it needs at least "
     f"{fewest_turned()} types that could turn"
 )
-_WIDTH, _HEIGHT, _EDGE = 180, 22, 6
+_WIDTH, _HEIGHT, _EDGE = 180, 22, 6  # a drawing as high as a line of its table
 
 
 def scores_section(found: Headlines, looks: str = "", certificate: Iterable[str] = ()) -> Html | None:

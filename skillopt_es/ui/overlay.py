@@ -12,7 +12,7 @@ from skillopt_es.presenting.numbers import shown_seconds
 from skillopt_es.report.html import DASH, Html, el, fold, join, number, row, score, table
 
 _SIZES = {"wide": (920, 340), "narrow": (340, 260)}  # a small screen would make the words of a wide one too small
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 16, 14, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 16, 14, 40  # room for the scores and for what the other axis counts
 MOST_LINES = 8  # more have no colours that can be told apart
 # The smallest that leaves at most six steps between the lowest and the highest score.
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5)

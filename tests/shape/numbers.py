@@ -119,19 +119,20 @@ def unexplained() -> list[str]:
 
 
 def _constant(node: ast.stmt) -> str:
-    """The name of a module's constant; empty for any other statement."""
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        name = node.targets[0].id
-    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        name = node.target.id
-    else:
-        return ""
-    return name if name.lstrip("_").isupper() else ""
+    """The name of a module's constant, or the names of several; empty for any other statement."""
+    target = (
+        node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+    )
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    names = [part.id for part in parts if isinstance(part, ast.Name) and part.id.lstrip("_").isupper()]
+    return ", ".join(names)
 
 
 def _numbers(node: ast.stmt) -> bool:
     """Whether a constant is made of numbers, as they stand there."""
     value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "frozenset" and value.args:
+        value = value.args[0]
     if not isinstance(value, ast.Constant | ast.BinOp | ast.UnaryOp | ast.Tuple | ast.List | ast.Dict | ast.Set):
         return False
     return any(
@@ -141,7 +142,7 @@ def _numbers(node: ast.stmt) -> bool:
 
 
 def wide_constructors(most: int) -> list[str]:
-    """Functions called `__init__` of the engine, and of its classes by attrs, with more parameters than that."""
+    """Functions called `__init__` of the engine with more parameters than that; fields of values are not counted."""
     return [
         f"{where} ({count})"
         for module in modules("skillopt_es/engine")

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.environments.alfworld.games import Game, GameText, game_of, game_text
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.splits import plain_items
-from skillopt_es.adapters.environments.text import shorten
+from skillopt_es.adapters.environments.text import named, shorten
 from skillopt_es.errors import DataError
 from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import Json, digest_of
@@ -30,7 +30,6 @@ _OTHER = "other"
 _DIGEST = "game_digest"
 _REFERENCE = "game_reference"
 _INSIDE = "traj_data"
-_MOST_NAMED = 5
 
 
 @frozen
@@ -59,9 +58,7 @@ class GameReader:
         read = [self._with_reference(raw) for raw in read]
         without = [raw.id for raw in read if not raw.fields[_REFERENCE]]
         if without:
-            more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
-            named = f"{', '.join(without[:_MOST_NAMED])}{more}"
-            notes.append(f"{len(without)} games have no {FILE} beside them, so no reference: {named}")
+            notes.append(f"{len(without)} games have no {FILE} beside them, so no reference: {named(without)}")
         return read
 
     def item(self, raw: RawItem) -> AlfworldItem:
@@ -142,9 +139,9 @@ def _task_type(raw: RawItem, path: str) -> str:
 
 
 FILE = "traj_data.json"
-_MOST_TASKS = 3
-_MOST_STEPS = 12
-_MOST_SCENE = 600
+_MOST_TASKS = 3  # the original's three numbers: up to three descriptions, twelve steps, 600 characters of the scene
+_MOST_STEPS = 12  # see `_MOST_TASKS`
+_MOST_SCENE = 600  # see `_MOST_TASKS`
 
 
 def reference_beside(game_file: Path, root: Path) -> str:

@@ -20,7 +20,7 @@ _CHILD = ("-m", "skillopt_es.adapters.environments.alfworld.textworld_child")
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL")  # no key of a model is among them
 # asyncio alone would stop at 64 KiB, and a view of a game may be longer.
 _LONGEST_LINE = 4 * 1024 * 1024
-_LAST_WORDS = 2000
+_LAST_WORDS = 2000  # bytes: the end of a traceback, of which the last line is shown
 
 
 def textworld_is_installed() -> bool:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, cast
 
-_REMEMBERED = 4096
+_REMEMBERED = 4096  # more texts than a game has templates and names, so that none is parsed twice
 
 _Context = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ Scoring = Literal["skillopt", "extended"]
 
 # As ANLS is defined: what is less alike counts as not alike at all.
 THRESHOLD = 0.5
-WHOLE = 0.999
+WHOLE = 0.999  # the original's bound for a hard 1: a mean of rounded numbers may stay below 1
 _OPENING, _CLOSING = "<answer>", "</answer>"
 _QUOTES = "\"'`“”„‘’«»"
 

@@ -15,13 +15,13 @@ from skillopt_es.adapters.environments.data import RawItem, or_build, read_rows
 from skillopt_es.adapters.environments.docvqa.evaluator import Scoring
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, picture_at
 from skillopt_es.adapters.environments.splits import sole_file
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
 SUFFIXES = (*JSON_SUFFIXES, ".csv")
 _PATH_MARK = "document_path:"
 _UNTYPED = "docvqa"
-_MOST_NAMED = 5
 
 
 @frozen(kw_only=True)
@@ -130,11 +130,9 @@ def _text(raw: RawItem, key: str) -> str:
 
 
 def _unanswered(names: list[str], scoring: Scoring) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    listed = f"{', '.join(names[:_MOST_NAMED])}{more}"
     if scoring == "extended":
-        return f"left out for want of an answer: {listed}"
-    return f"without an accepted answer, so that an empty one is right: {listed}"
+        return f"left out for want of an answer: {named(names)}"
+    return f"without an accepted answer, so that an empty one is right: {named(names)}"
 
 
 KEYS = ("answers", "answer", "ground_truth")

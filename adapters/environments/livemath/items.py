@@ -9,12 +9,12 @@ from attrs import frozen
 
 from skillopt_es.adapters.environments.data import RawItem, or_build, read_rows
 from skillopt_es.adapters.environments.livemath.choices import Choices, read_choices
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
 MONTHLY_FILES = "qa_*_final.json"
 _UNTYPED = "math_mcq"
-_MOST_NAMED = 5
 
 
 @frozen
@@ -53,8 +53,7 @@ def read_months(path: Path, notes: list[str]) -> list[RawItem]:
     if not items:
         raise DataError(f"{path}: no entry that can be asked", hint=f"the first: {left_out[0]}" if left_out else "")
     if left_out:
-        more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
-        notes.append(f"left out {len(left_out)} entries: {', '.join(left_out[:_MOST_NAMED])}{more}")
+        notes.append(f"left out {len(left_out)} entries: {named(left_out)}")
     return items
 
 

@@ -18,6 +18,7 @@ Scoring = Literal["skillopt", "extended"]
 _DROPPED = str.maketrans("", "", "".join(set(string.punctuation) - set(".-%")))
 _UNITS = re.compile(r"\b(millions?|billions?|dollars?|nominal)\b")
 
+# Powers of ten, as the bulletins' tables say in which unit they are.
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _FILLERS = frozenset({"dollar", "dollars", "usd", "nominal"})
 _MINUS = str.maketrans({"−": "-", "–": "-", "\u00a0": " ", "\u202f": " ", "’": "'"})

@@ -16,11 +16,11 @@ from skillopt_es.adapters.environments.data import RawItem, or_build, read_rows
 from skillopt_es.adapters.environments.officeqa.documents import Corpus, Document, digest_of_file
 from skillopt_es.adapters.environments.officeqa.pages import Page, parsed_file, wanted_pages
 from skillopt_es.adapters.environments.splits import sole_file
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json, digest_of
 
 SUFFIXES = (".csv", *JSON_SUFFIXES)
-_MOST_NAMED = 5
 _UNTYPED = "officeqa"
 # A comma inside an address is part of it.
 _BEFORE_URL = re.compile(r",(?=\s*https?://)")
@@ -126,8 +126,7 @@ def list_cell(value: Json | None) -> tuple[str, ...]:
 
 def _note(notes: list[str], names: list[str], what: str) -> None:
     if names:
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        notes.append(f"{len(names)} items {what}: {', '.join(names[:_MOST_NAMED])}{more}")
+        notes.append(f"{len(names)} items {what}: {named(names)}")
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Json]]:

@@ -16,8 +16,8 @@ from attrs import define, field, frozen
 from skillopt_es.adapters.environments.officeqa.documents import PARSED, UnreadableError
 from skillopt_es.events.values import Json
 
-MOST_OF_A_PAGE = 24_000
-MOST_OF_ALL = 80_000
+MOST_OF_A_PAGE = 24_000  # the original's, as the next one: scores compare only where the same text is seen
+MOST_OF_ALL = 80_000  # the original's
 _CUT = "[… the page is cut here …]"
 _LEFT_OUT = "[… further pages are left out …]"
 

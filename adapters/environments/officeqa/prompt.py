@@ -11,7 +11,7 @@ _ANSWER = prompt_text(__package__, "answer")
 _WITH_TOOLS = prompt_text(__package__, "with_tools")
 _WITHOUT_TOOLS = prompt_text(__package__, "without_tools")
 _WITH_SEARCH = prompt_text(__package__, "with_search")
-_FIRST_NAMED = 20
+_FIRST_NAMED = 20  # the original's
 
 
 def tools_prompt(skill_section: str) -> str:

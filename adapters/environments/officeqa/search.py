@@ -16,10 +16,10 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.values import Json
 
-WAITS = (1.0, 2.0, 4.0, 8.0)
-_MOST_BYTES = 2 << 20
-_LONGEST_QUERY = 400
-_REFUSED_QUERY = frozenset({400, 413, 414, 422})
+WAITS = (1.0, 2.0, 4.0, 8.0)  # the original's four waits, doubled each time
+_MOST_BYTES = 2 << 20  # of an answer of some results: more is no list of them, and would fill the memory
+_LONGEST_QUERY = 400  # a model that writes a page in place of a query would be refused by most engines
+_REFUSED_QUERY = frozenset({400, 413, 414, 422})  # RFC 9110: too long or not understood; another query may do better
 _LISTS = ("results", "items", "data", "organic", "organic_results", "search_results", "webPages", "value")
 _TITLES, _LINKS = ("title", "name"), ("url", "link", "href")
 _SNIPPETS = ("snippet", "description", "content", "text", "body", "summary")

@@ -14,11 +14,11 @@ from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ToolCall
 
-MOST_CHARACTERS = 4000
-MOST_PATHS = 50
-MOST_MATCHES = 20
-MOST_CALLS = 16
-_LINES = 80
+MOST_CHARACTERS = 4000  # the original's, as those of paths, matches and lines
+MOST_PATHS = 50  # the original's; a corpus has 697 files
+MOST_MATCHES = 20  # the original's
+MOST_CALLS = 16  # the original has no bound: one reply of a model that repeats itself may ask hundreds of times
+_LINES = 80  # the original's
 TOOLS = tools_in(__package__, lines=_LINES, matches=MOST_MATCHES)
 
 

@@ -12,10 +12,11 @@ Scoring = Literal["skillopt", "extended"]
 
 # Excel takes 1900 for a leap year: with this day as 0, all days from March 1900 on agree.
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 -- cells know no time zones
+# What rounding to two decimals, as the original does, can move; the rest is a float's own error.
 _HALF_CENT = 0.005 + 1e-9
 # A serial number counts days.
 _SECOND = 1 / 86_400
-_WORDS = {"true": 1.0, "false": 0.0}
+_WORDS = {"true": 1.0, "false": 0.0}  # how Excel counts them
 
 
 @frozen

@@ -27,6 +27,7 @@ from datetime import time as day_time
 from typing import Any, cast
 
 INPUT, OUTPUT, RESULT, SOLUTION = "input.xlsx", "output.xlsx", "result.json", "solution.py"
+# The original's: rows and columns of each sheet, and characters of a value.
 PREVIEW_ROWS, PREVIEW_COLUMNS, PREVIEW_WIDTH = 5, 20, 40
 KINDS = (bool, int, float, str, datetime, date, day_time)
 

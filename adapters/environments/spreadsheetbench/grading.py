@@ -15,8 +15,8 @@ from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Measured
 from skillopt_es.ports import Episode, TrajectoryRecord
 
-MOST_REPORT = 12_000
-MOST_CELL = 1000
+MOST_REPORT = 12_000  # the original's
+MOST_CELL = 1000  # one long text in a cell would push the other cells out of the report
 
 
 @frozen(kw_only=True)

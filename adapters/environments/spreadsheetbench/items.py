@@ -12,11 +12,11 @@ from skillopt_es.adapters.environments.data import RawItem, read_items
 from skillopt_es.adapters.environments.splits import plain_items
 from skillopt_es.adapters.environments.spreadsheetbench.cells import Scoring
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range, read_ranges
+from skillopt_es.adapters.environments.text import named
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json, digest_of
 
 RECORDS = "dataset.json"
-_MOST_NAMED = 5
 _PAIRS = {"input": "answer", "init": "golden", "initial": "golden"}
 _NUMBERED = re.compile(r"(?P<number>[^_]+)_(?P<name>.+)_(?P<kind>input|init|initial|answer|golden)\.xlsx")
 _BARE = re.compile(r"(?P<kind>input|init|initial|answer|golden)\.xlsx")
@@ -72,8 +72,7 @@ class Shelf:
             hint = f"the first: {left_out[0]}; workbooks are looked for in {root} (env.data_root)" if left_out else ""
             raise DataError(f"{file}: no entry that can be asked", hint=hint)
         if left_out:
-            more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
-            notes.append(f"left out {len(left_out)} entries: {', '.join(left_out[:_MOST_NAMED])}{more}")
+            notes.append(f"left out {len(left_out)} entries: {named(left_out)}")
         return kept
 
     def item(self, raw: RawItem) -> SheetItem:

@@ -13,7 +13,7 @@ _ANSWER = prompt_text(__package__, "answer")
 _TASK = prompt_text(__package__, "task")
 NO_CODE = prompt_text(__package__, "no_code")
 _AGAIN = "Reply with the whole corrected script in one fenced block."
-_MOST_OUTPUT = 3000
+_MOST_OUTPUT = 3000  # the original's
 
 
 def system_prompt(skill_section: str) -> str:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.adapters.environments.spreadsheetbench.cells import Scoring
 
-MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # Excel's own: a whole column or row of a range has so many
 _CELL = re.compile(r"\$?([A-Za-z]+)\$?([0-9]+)$")
 _COLUMN = re.compile(r"\$?([A-Za-z]+)$")
 _ROW = re.compile(r"\$?([0-9]+)$")

@@ -15,10 +15,10 @@ from skillopt_es.adapters.environments.spreadsheetbench import child
 from skillopt_es.adapters.sandboxes.launch import Launch, Limits, Sandbox
 from skillopt_es.ports import ToolCall
 
-MOST_OUTPUT = 4000
-_MOST_SECONDS = 60.0
-_MOST_CONTENT = 1 << 20
-_MOST_FILES = 50
+MOST_OUTPUT = 4000  # the original's, which cuts to 200 less and says so
+_MOST_SECONDS = 60.0  # the original's for one command
+_MOST_CONTENT = 1 << 20  # what the target writes is text: a script of a megabyte is none
+_MOST_FILES = 50  # files that are written are kept in memory and given to each command
 TOOLS = tools_in(__package__)
 PROTOCOL = prompt_text(__package__, "protocol").format(given=child.INPUT, script=child.SOLUTION, saved=child.OUTPUT)
 

@@ -26,8 +26,8 @@ from skillopt_es.events.values import Json
 SourceProblem = Literal["exec_error", "timeout", "no_output", "unreadable_output"]
 
 _SOURCE = Path(child.__file__).read_text(encoding="utf-8")
-_READING_SECONDS = 60.0
-_MOST_RESULT = 16 * MIB
+_READING_SECONDS = 60.0  # importing openpyxl takes a fifth of one, a large workbook minutes: those fail, and say so
+_MOST_RESULT = 16 * MIB  # the cells of a sheet as JSON: a million of them, which no graded range has
 _FOLDER = "/sandbox"
 _TRY_AGAIN = "try again when this machine is less busy"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")  # of an object: another one in every process

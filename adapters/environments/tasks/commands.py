@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
-from skillopt_es.adapters.environments.tasks.processes import run_command
+from skillopt_es.adapters.environments.tasks.processes import MOST_OUTPUT, run_command
 from skillopt_es.adapters.environments.tasks.verdicts import (
     Attempt,
     Grader,
@@ -94,8 +94,7 @@ def _printed(output: str) -> object:
     raise GraderError(f"the command printed {shown(output)}, which is neither a number nor JSON")
 
 
-_MAX_OUTPUT = 65_536
-_MOST_BYTES = 64 * MIB
+_MOST_BYTES = 64 * MIB  # they are copied into the walls for each answer that is graded
 _UNCONFINED = "env.sandbox: unconfined, which lets it do whatever you can do"
 
 
@@ -125,7 +124,7 @@ async def _run(
     stdin: bytes,
 ) -> str:
     """What the command prints, trimmed; raises GraderError unless it ends well, in time and with modest output."""
-    limits = Limits(wall_seconds=seconds, cpu_seconds=math.ceil(seconds) + 1, output_bytes=_MAX_OUTPUT + 1)
+    limits = Limits(wall_seconds=seconds, cpu_seconds=math.ceil(seconds) + 1, output_bytes=MOST_OUTPUT + 1)
     launch = Launch(command=command, files=files, programs=programs, stdin=stdin, limits=limits)
     try:
         ended = await sandbox.run(launch)
@@ -135,8 +134,8 @@ async def _run(
 
 
 def _output(ended: Execution, seconds: float) -> str:
-    if len(ended.stdout.encode(errors="replace")) > _MAX_OUTPUT:
-        raise GraderError(f"the command printed more than {_MAX_OUTPUT} bytes")
+    if len(ended.stdout.encode(errors="replace")) > MOST_OUTPUT:
+        raise GraderError(f"the command printed more than {MOST_OUTPUT} bytes")
     if ended.ended_by in ("timeout", "cpu"):
         raise GraderError(f"the command took longer than {seconds:g} seconds, or started too many processes")
     if ended.ended_by == "memory":

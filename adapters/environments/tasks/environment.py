@@ -32,7 +32,7 @@ from skillopt_es.ports import (
     TrajectoryRecord,
 )
 
-_SHOWN = 2000
+_SHOWN = 2000  # characters of an answer that analysts read; a minibatch has eight of them
 
 
 class Tasks:

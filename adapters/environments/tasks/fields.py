@@ -10,7 +10,7 @@ from skillopt_es.adapters.environments.tasks.verdicts import Grader, Inline, Key
 from skillopt_es.events.values import Json
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL | re.IGNORECASE)
-_MAX_STARTS = 200
+_MAX_STARTS = 200  # looking from 200 places through a megabyte takes .3 s; from each bracket it takes minutes
 _DECODER = json.JSONDecoder()
 
 

@@ -24,7 +24,7 @@ _ESCAPES_AND_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 # The `?` of a group such as `(?:` is none.
 _REPEAT = re.compile(r"(?<!\()[*+?{]")
-_INLINE_STEPS = 10_000_000
+_INLINE_STEPS = 10_000_000  # some 20 ms: longer would hold up the event loop, and starting a process costs as much
 _CHILD = "import json, re, sys; job = json.load(sys.stdin); print(int(any(re.search(p, job[1]) for p in job[0])))"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 
-_MAX_OUTPUT = 65_536
+MOST_OUTPUT = 65_536  # bytes: a grader says a number or a line, and one that prints for ever would fill the memory
 _ENVIRONMENT = ("PATH", "HOME", "LANG")
 
 
@@ -21,7 +21,7 @@ async def run_command(argv: Sequence[str], *, folder: Path, stdin: bytes, second
         environment={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         stdin=stdin,
         seconds=seconds,
-        most_output=_MAX_OUTPUT,
+        most_output=MOST_OUTPUT,
     )
     try:
         ended = await run_program(program)
@@ -37,8 +37,8 @@ def _output(ended: Ended, seconds: float) -> str:
         raise GraderError(_too_slow(seconds))
     if ended.how == "stopped":
         raise GraderError("stopped")
-    if ended.how == "flooded" or len(ended.output) > _MAX_OUTPUT:
-        raise GraderError(f"the command printed more than {_MAX_OUTPUT} bytes")
+    if ended.how == "flooded" or len(ended.output) > MOST_OUTPUT:
+        raise GraderError(f"the command printed more than {MOST_OUTPUT} bytes")
     if ended.code:
         how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
         lines = ended.errors.splitlines()

@@ -16,14 +16,15 @@ from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Json
 from skillopt_es.ports import Message
 
-MOST_POINTS = 4
+MOST_POINTS = 4  # five grades: two know no half met criterion, and of a hundred a judge uses a few
 PASS_SCORE = 0.75
 """From where on an answer is solved that a judge gives points to, where the config does not say."""
 PASS_COMPARED = 0.5
 """The same where it is compared with another one: not worse than that."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_MOST_NOTE = 1000
+_MOST_NOTE = 1000  # characters of a judge's reasons, which analysts read with each trajectory
+# Half of the points for a draw, so that two equal answers are worth the same in either order.
 _SIDES = {"first": 1.0, "equal": 0.5, "second": 0.0}
 
 

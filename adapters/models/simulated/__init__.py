@@ -31,7 +31,7 @@ from skillopt_es.ports import (
 
 __all__ = ["Simulated", "open_model"]
 
-_CHARACTERS_PER_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4  # of English, by OpenAI's rule of thumb
 _ANSWERS: Mapping[Role, Callable[[ChatRequest], str | ToolCall | list[ToolCall]]] = {
     "target": respond,
     "optimizer": advise,

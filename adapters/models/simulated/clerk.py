@@ -19,7 +19,7 @@ from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatRequest, ToolCall
 
 _ROW = re.compile(r"^(\d+): \|", re.MULTILINE)
-_ABOVE_A_ROW = 40
+_ABOVE_A_ROW = 40  # lines: the made bulletins' tables, which name their unit above the rows, are shorter
 _REVISED, _IN_A_UNIT = "revised figure", "unit"
 
 

@@ -11,8 +11,9 @@ MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
+# By ITU-T E.164.
 CALLING_CODES = {"Austria": 43, "France": 33, "Germany": 49, "Spain": 34, "Switzerland": 41}
-_KILOMETRES_PER_MILE = 1.609344
+_KILOMETRES_PER_MILE = 1.609344  # the international mile of 1959, exactly
 _NOT_FOUND = "not found"
 _IN_THOUSANDS = "(in thousands of dollars)"
 

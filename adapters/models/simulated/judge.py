@@ -9,7 +9,7 @@ from skillopt_es.ports import ChatRequest
 
 _WORD = re.compile(r"\w+")
 _CRITERION = re.compile(r"^- ([\w-]+): ", re.MULTILINE)
-_MOST = 4
+_MOST = 4  # the points of the question's scale: a simulated judge knows it from there, as a real one does
 
 
 def judge(request: ChatRequest) -> str:

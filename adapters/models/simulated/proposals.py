@@ -13,7 +13,7 @@ from skillopt_es.adapters.models.simulated.reading import Question
 from skillopt_es.adapters.models.simulated.worlds import all_harmful, all_style
 from skillopt_es.events.values import Json
 
-FORGETS_GUIDANCE = 0.4
+FORGETS_GUIDANCE = 0.4  # often enough that a short demo shows a protected block that is put back
 ADD, REMOVE = "Add the rule: ", "Remove the line: "
 BREVITY = Rule(
     name="brevity",

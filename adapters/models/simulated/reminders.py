@@ -35,8 +35,8 @@ def reminder(rules: Sequence[Rule]) -> str:
     return f"Before you answer, check the {which} again."
 
 
-LAPSES = 0.12
-LAPSES_WHEN_CHECKING = 0.025
+LAPSES = 0.12  # one rule in eight tasks: what is left for reminders once all rules are in the skill
+LAPSES_WHEN_CHECKING = 0.025  # one in forty: notes and guidance earn some points then, and a perfect score stays rare
 
 # Written out here, not imported: a model knows a skill only as the text it is given.
 _GUIDANCE = re.compile(r"<!-- SLOW_UPDATE_START -->(.*?)<!-- SLOW_UPDATE_END -->", re.DOTALL)

@@ -15,7 +15,7 @@ from math import gcd
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PLAIN_GREY = (8, 0, 0, 0, 0)  # one byte a pixel, no palette, the usual compression, not interlaced
-_MOST_PIXELS = 1 << 22
+_MOST_PIXELS = 1 << 22  # four million, a page of A4 at 200 dots an inch: a small PNG may promise gigabytes
 
 # Made pages are drawn with this sheet, too: one column and one row between letters. A block stands for a word that
 # nobody can read.

@@ -1,9 +1,24 @@
 """
 Chance: how probable it is that an edit does nothing, where the target may toss coins or slip. Pure.
 
-A target is one of several kinds: for some of its tasks a coin is tossed whatever the skill says, and of its other
-draws some come out wrong. All draws of a run tell which kind it is likely to be. For each kind a task's draws without
-and with an edit are more or less probable, if the edit changes the task and if it does not.
+A target is one of sixteen kinds: it tosses coins for a share of its tasks whatever the skill says, and slips in a
+share of its other draws. All repeated draws of the run tell which kind it is likely to be. Under each kind a task's
+draws without and with an edit are more or less probable, if the edit changes the task and if it does not. Luck is
+Bayes' rule over these kinds (a finite mixture whose parts are fixed), for an edit that is useful as likely as not.
+
+Tried and dropped (docs/dev/decisions/0042-luck-by-all-draws.md has the figures of all):
+
+- Counting alone: a task that came out in two ways was a coin from then on. Where each call may go wrong, right edits
+  were dropped: in `noisy` a search learned .45 of .68 in 300 calls, and .57 without any further draws. By this model
+  area and end rose from .57 and .76 to .71 and .90; in `flaky`, where tasks are coins, they fell from .77 to .75 and
+  stayed at .92.
+- No further draws at all: learns most, and took eleven useless edits in three runs in which each is one too many.
+- Another share for tasks that came out in two ways, more draws for them, a second try: each won where calls are noisy
+  and lost as much where tasks are coins.
+- The share of tasks that a useful edit fixes, learned from the run: it came out low, and the bound too strict
+  (.42 instead of .53).
+- The same model for what came out worse: edits that harm got through (a candidate at .44 after .59), so blame goes by
+  counts.
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+"""
+What a reader has to hold in the head stays small: see `numbers.py`, which also prints what it counts.
+
+A number that decides something has its reason beside it: a comment on the line or right above it, or a docstring below.
+A reason is what was measured, the fault that the number prevents, or the source that it comes from. Of a plain choice
+it says what happens where the number is larger or smaller. It does not repeat the name.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.shape import numbers
+
+
+def test_each_number_that_decides_something_has_its_reason_beside_it() -> None:
+    found = numbers.unexplained()
+
+    assert not found, f"say why, in a comment beside each (a measurement, a fault, a source): {', '.join(found)}"
+
+
+def test_no_constructor_of_the_engine_has_more_than_eight_parameters() -> None:
+    assert numbers.wide_constructors(8) == []
+
+
+def test_no_algorithm_asks_for_a_version_of_itself() -> None:
+    assert numbers.version_conditions() == []
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("_MOST = 5\n", False),
+        ("_MOST = 5  # a screen has as many lines\n", True),
+        ("# A screen has as many lines.\n_MOST = 5\n", True),
+        ('MOST = 5\n"""A screen has as many lines."""\n', True),
+        ("# A screen has as many lines.\n\n_MOST = 5\n", False),
+        ("_MOST, _LEAST = 5, 2\n", False),
+        ("_REFUSED = frozenset({400, 413})\n", False),
+        ("_MOST = {'a': 1}\n", False),
+        ("_MOST: int = 5\n", False),
+        ("_NAME = 'five'\n", True),
+        ("_IS_THERE = True\n", True),
+    ],
+)
+def test_a_reason_stands_on_the_line_or_right_above_or_below(
+    source: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(source, encoding="utf-8")
+    monkeypatch.setattr(numbers, "ROOT", tmp_path)
+    monkeypatch.setattr(numbers, "modules", lambda: (module,))
+    monkeypatch.setattr(numbers, "tree_of", lambda _: ast.parse(source))
+
+    assert (numbers.unexplained() == []) is told
