@@ -1,8 +1,8 @@
 """
 One POST over pooled connections: what came back, or why nothing did.
 
-It uses aiohttp alone. What httpx adds to it (requests, responses and errors of its own) is not wanted here, and took a
-sixth of the processor time of a call without delay. Measured by tests/bench/bench_calls.py.
+It uses httpx's transport without its client: what a client adds (cookies, authentication, redirects, hooks) is not
+wanted here and costs a third of the time of a call. Measured by tests/bench/bench_adapter.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import aiohttp
 import httpx
 from attrs import frozen
+from httpx_aiohttp import AiohttpTransport
 
 from skillopt_es.adapters.models.endpoint import Endpoint
 from skillopt_es.adapters.models.errors import Failure, failure
@@ -44,13 +45,10 @@ class Exchange:
         self._concurrency = concurrency
         self._timeout_seconds = timeout_seconds
         self._most_bytes = most_bytes
-        self._url = str(endpoint.url)
-        self._timeout = _timeout(timeout_seconds)
-        tunnel = endpoint.url.scheme == "https" and endpoint.proxy is not None and endpoint.proxy.authorization
-        # aiohttp's own way to pass credentials is deprecated.
-        self._to_proxy = {"Proxy-Authorization": tunnel} if tunnel else None
+        self._headers = httpx.Headers(endpoint.headers)
+        self._extensions = _extensions(timeout_seconds)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._session: aiohttp.ClientSession | None = None
+        self._transport: AiohttpTransport | None = None
 
     async def post(
         self, body: bytes, client_request_id: str, token: str = "", seconds: float = math.inf
@@ -70,67 +68,65 @@ class Exchange:
         except UnreadableError as error:
             return failure("transport", f"the reply of {host} cannot be read: {error}")
         except TimeoutError as error:
-            # aiohttp's time-outs are TimeoutErrors, too.
+            # The transport's time-outs are TimeoutErrors, too.
             if not deadline.expired():
                 return self._failure(error)
             return failure("timeout", f"{host} was still replying at the call's deadline")
-        except (aiohttp.ClientError, OSError) as error:
+        except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
             return self._failure(error)
 
     async def aclose(self) -> None:
         """Close all connections; a later call would open new ones."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
     async def _send(self, body: bytes, client_request_id: str, token: str, seconds: float) -> HttpReply:
         # To aiohttp 0 means no limit.
-        timeout = self._timeout if seconds >= self._timeout_seconds else _timeout(max(seconds, 0.001))
-        headers = {"x-client-request-id": client_request_id}
+        extensions = self._extensions if seconds >= self._timeout_seconds else _extensions(max(seconds, 0.001))
+        stream = httpx.ByteStream(body)
+        request = httpx.Request("POST", self._endpoint.url, headers=self._headers, stream=stream, extensions=extensions)
+        request.read()
+        request.headers.encoding = "ascii"  # or it is guessed anew for each request
+        request.headers["x-client-request-id"] = client_request_id
         if token:
-            headers["authorization"] = f"Bearer {token}"
-        asking = self._session_here().post(
-            self._url,
-            headers=headers,
-            data=body,
-            allow_redirects=False,
-            timeout=timeout,
-            proxy_headers=self._to_proxy,
-        )
-        async with asking as response:
-            said = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.raw_headers}
-            whole = Body(said.get("content-encoding", ""), self._most_bytes)
-            while piece := await response.content.readany():
-                whole.add(piece)
-            return HttpReply(response.status, said, whole.whole)
+            request.headers["authorization"] = f"Bearer {token}"
+        response = await self._transport_here().handle_async_request(request)
+        try:
+            headers = _plain(response.headers)
+            return HttpReply(response.status_code, headers, await self._body(response, headers))
+        finally:
+            await response.aclose()
 
-    def _session_here(self) -> aiohttp.ClientSession:
+    async def _body(self, response: httpx.Response, headers: Mapping[str, str]) -> bytes:
+        """All of it, taken as it comes: httpx's own decoders know no limit, and cost three times as much."""
+        body = Body(headers.get("content-encoding", ""), self._most_bytes)
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        async for piece in response.stream:
+            body.add(piece)
+        return body.whole
+
+    def _transport_here(self) -> AiohttpTransport:
         loop = asyncio.get_running_loop()
         # Connections belong to one event loop.
-        if self._session is None or self._loop is not loop:
-            self._loop, self._session = loop, self._open()
-        return self._session
+        if self._transport is None or self._loop is not loop:
+            self._loop, self._transport = loop, self._open()
+        return self._transport
 
-    def _open(self) -> aiohttp.ClientSession:
-        endpoint, proxy = self._endpoint, self._endpoint.proxy
+    def _open(self) -> AiohttpTransport:
+        endpoint = self._endpoint
         # Loading certificates takes longer than a hundred calls; plain http to a plain host never looks at them.
-        tls = endpoint.url.scheme == "https" or proxy is not None
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=self._concurrency,
-                keepalive_timeout=IDLE_SECONDS,
-                ssl=httpx.create_ssl_context() if tls else True,
-            ),
-            headers=endpoint.headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # its own unpacking knows no limit
-            proxy=None if proxy is None else str(proxy.url),
+        verify = endpoint.url.scheme == "https" or endpoint.proxy is not None
+        transport = AiohttpTransport(verify=verify, proxy=_httpx_proxy(endpoint))
+        connector = aiohttp.TCPConnector(
+            limit=self._concurrency, keepalive_timeout=IDLE_SECONDS, ssl=transport.ssl_context
         )
+        transport.client = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return transport
 
     def _failure(self, error: Exception) -> Failure:
-        # Of a reply that is no HTTP, the cause says what is wrong with it.
-        unread = isinstance(error, aiohttp.ClientResponseError) and not isinstance(error, aiohttp.ClientHttpProxyError)
-        cause = error.__cause__ or error if unread else error
+        # The transport calls every broken connection a connect timeout; its cause knows better.
+        cause = error.__cause__ or error
         late = isinstance(cause, TimeoutError) and not isinstance(cause, aiohttp.ConnectionTimeoutError)
         return failure("timeout" if late else "transport", self._story(cause))
 
@@ -154,9 +150,23 @@ class Exchange:
         return story
 
 
-def _timeout(read_seconds: float) -> aiohttp.ClientTimeout:
-    # The first covers looking up the host's name, which the second does not.
-    return aiohttp.ClientTimeout(connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS, sock_read=read_seconds)
+def _extensions(read_seconds: float) -> dict[str, dict[str, float]]:
+    # "pool" covers looking up the host's name, which "connect" does not.
+    return {"timeout": {"pool": CONNECT_SECONDS, "connect": CONNECT_SECONDS, "read": read_seconds}}
+
+
+def _plain(headers: httpx.Headers) -> dict[str, str]:
+    """By lower-case name; a dozen look-ups in httpx's own take a tenth of the time of a call."""
+    return {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in headers.raw}
+
+
+def _httpx_proxy(endpoint: Endpoint) -> httpx.Proxy | None:
+    if endpoint.proxy is None:
+        return None
+    # The transport's own way to pass credentials is deprecated in aiohttp.
+    authorization = endpoint.proxy.authorization
+    tunnel = endpoint.url.scheme == "https" and authorization
+    return httpx.Proxy(endpoint.proxy.url, headers={"Proxy-Authorization": authorization} if tunnel else None)
 
 
 def _reason(error: aiohttp.ClientConnectorError) -> str:
