@@ -83,7 +83,7 @@ def installed_algorithm(name: str, place: str = "") -> Algorithm[Any]:
     algorithm = found[name].load()
     if not isinstance(algorithm, Algorithm):
         raise ConfigError(
-            f"{place}train.algorithm is {name!r}, and what is installed under that name is not a Algorithm",
+            f"{place}train.algorithm is {name!r}, and what is installed under that name is not an Algorithm",
             hint=f"its entry point has to name a value of that class: {found[name].value}",
         )
     return algorithm
