@@ -17,7 +17,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import Notifier
 
-SECONDS = 30.0  # after a run has ended, with nobody waiting: longer than any answer, and short enough for a job's end
+SECONDS = 30.0  # after a run has ended: longer than any answer takes, and short enough for a job's end
 _IN_A_VARIABLE = "env:"
 _OF_SHELLS = frozenset({">", ">>", "<", "|", "&&", "||", ";", "&"})
 

@@ -21,7 +21,7 @@ from skillopt_es.adapters.background import in_background
 _CHUNK = 65_536  # what a pipe of Linux holds (pipe(7)), so one read empties it
 # How late a stop or a deadline is seen; many programs looked at more often keep a processor busy.
 _POLL_SECONDS = 0.02
-_ENDING_SECONDS = 30.0  # a program told to end its children may wait for a disk; then all are killed
+_ENDING_SECONDS = 30.0  # a program that ends its children may wait for a disk; then all are killed
 
 End = Literal["exited", "late", "flooded", "stopped", "given_up"]
 

@@ -32,7 +32,7 @@ except ImportError:  # Windows: runs can be read there, see `RunLock`
 
 LOCK_FILE = "lock"
 _MARK = "tail"
-_MOST = 4096  # bytes: a holder is one line; what somebody else put there is not read whole
+_MOST = 4096  # bytes: a holder is one line; any other file in its place is not read whole
 # A program that is being started holds all files of its parent until it is loaded: for milliseconds, or longer.
 _TRIES, _PAUSE = 100, 0.02
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)

@@ -13,7 +13,7 @@ from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, Tool, Tra
 
 TASK_LIMIT = 500  # characters: analysts read the task in each trajectory of a minibatch
 REFERENCE = "[HIDDEN REFERENCE]"  # how an item can be solved: for analysts of training items, where the config says so
-_REMEMBERED = 8  # a run tries two or three skills at once; a prompt made anew costs one join of its parts
+_REMEMBERED = 8  # a run tries two or three skills at once, and making a prompt again is cheap
 
 
 def prompt_text(package: str, name: str) -> str:

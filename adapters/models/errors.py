@@ -30,7 +30,7 @@ from skillopt_es.adapters.models.known import KNOWN
 from skillopt_es.ports import SYSTEMIC, FailureKind, Usage
 
 _LONGEST_QUOTED = 20_000  # characters that are looked through for keys; what is shown of them is far less
-# RFC 9110: late, in conflict, failed with another, too early: a second try may do.
+# RFC 9110, 4918 and 8470: late, in conflict, failed with another, too early: a second try may do.
 _PASSING_STATUSES = frozenset({408, 409, 424, 425})
 # Servers that give this error no code of its own (vLLM, llama.cpp, LM Studio) all say it in one of these ways.
 _CONTEXT_MESSAGE = re.compile(

@@ -20,7 +20,7 @@ from attrs import evolve
 from skillopt_es.ports import ChatReply
 
 REDACTED = "[redacted]"
-SHORTEST_SECRET = 8  # a shorter one is a word that stands in ordinary text, and no provider's key is so short
+SHORTEST_SECRET = 8  # a shorter one may stand in ordinary text, and the keys of providers are far longer
 _PIECE = 10  # ten characters in a row of a random key stand in no other text; providers quote less of it
 _LONGEST_ERROR = 500  # some lines of a terminal; with hundreds of refused calls a log would hold pages of HTML
 _LONGEST_SCANNED = 20_000  # looking through it takes 20 ms, through a page of a megabyte a second

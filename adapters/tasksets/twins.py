@@ -11,9 +11,9 @@ from attrs import frozen
 
 _WORD = re.compile(r"\w+")
 _RUN = 3  # words in a row that are compared
-_SKETCH = 16  # of texts that share .8 the very smallest is the same in .8 of all pairs: 16 miss hardly one
+_SKETCH = 16  # Broder's sketch (1997): of texts that share .8 the smallest hash alone is the same in .8 of all pairs
 _MOST_ALIKE = 40  # a sequence in more texts than this is a form, such as a heading, and says nothing
-NEAR = 0.8  # of a task of 29 words or more, one may be another
+NEAR = 0.8  # two tasks of 29 words or more that differ in one word share so much
 
 
 @frozen

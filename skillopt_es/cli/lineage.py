@@ -29,7 +29,7 @@ _MARKS = {
     "indecisive": "~",
     "unchanged": "=",
 }
-_HASH = 8  # digits: two of a run's skills begin alike once in 4 billion pairs, and `--skill` takes any beginning
+_HASH = 8  # digits: two skills begin alike once in 4 billion pairs
 
 
 @click.command("lineage")

@@ -172,7 +172,7 @@ def show_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
         return as_found(reading, shown=False)
 
 
-_ONE_LINE = 100  # characters, as many as a terminal shows of one line beside its key
+_ONE_LINE = 100  # characters, as many as a terminal shows of one line after its key
 
 
 def print_found(found: Found, log: EventLog) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from skillopt_es.sweeps.table import Row, Table
 
 _USUAL = Path("sweeps")
-# As `run` ends: 130 is what shells say of Ctrl-C, 3 means that nothing is wrong and somebody is waited for.
+# As `run` ends: 130 is what shells say of Ctrl-C, 3 means that nothing is wrong and a person is waited for.
 _CODES = {"interrupt": 130, "error": 1, "handoff": 3, "budget": 3}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillopt_es.projections.not_taken import NotTaken
     from skillopt_es.runs.reading import Reading
 
-_LAST = 100  # some steps' worth; the query reads the last ones first, and more fill several screens
+_LAST = 100  # some steps' worth; more fill several screens, and `--last` asks for them
 
 
 @click.command("why-not")

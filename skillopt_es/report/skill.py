@@ -13,7 +13,7 @@ from skillopt_es.projections.chains import Chain
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Html, el, fold, join, note, row, section, table
 
-_MOST_ITEMS = 8  # they stand in a cell beside a line of the skill
+_MOST_ITEMS = 8  # they stand in a cell next to a line of the skill
 
 
 Leads = Callable[[Maker], str]

@@ -238,7 +238,7 @@ def _parent_of(facts: Facts, seq: int) -> str:
     return "" if parent is None else parent.skill
 
 
-_MOST_LINES = 1500  # a diff of more is a rewritten folder, and makes the page megabytes large
+_MOST_LINES = 1500  # a diff of more is a rewritten folder; `diff` shows it whole
 _KINDS = {"+": "ins", "-": "del", "@": "hunk"}
 
 

@@ -32,7 +32,7 @@ from skillopt_es.sessions.commons import Commons, Full, Grant, Granted
 
 _PATIENCE = 600.0  # seconds without a counter, until a run pauses
 _TIMEOUT = 10.0  # the counter is asked over the network and answers from memory: later means that it is gone
-_SOON = 0.05  # so many seconds are enough for several calls to share a message, and nobody waits for it
+_SOON = 0.05  # long enough for several calls to share a message, and no call waits for it
 T = TypeVar("T")
 
 

@@ -19,7 +19,7 @@ MOST_SKILLS = 100  # an agent reads all names and descriptions at each task's st
 MOST_FILE = 100_000  # characters, 25,000 tokens: an agent that opens it has to read it whole
 MOST_FILES = 64  # of one skill: more are data, and a skill's texts all go into the questions about it
 MOST_ASSET = 2_000_000  # bytes: assets are kept in the log, which is copied with each fork
-MOST_ASSETS = 10_000_000  # bytes, of all skills together; see `MOST_ASSET`
+MOST_ASSETS = 10_000_000  # bytes, of one skill's together; see `MOST_ASSET`
 
 EMPTY = SkillTree(files={}, main="")
 """The folder that has no skill yet."""

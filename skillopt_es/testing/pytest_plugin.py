@@ -89,7 +89,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(f"{name}: {count} recorded: {', '.join(places[:_SHOWN])}{_rest(places)}")
 
 
-_SHOWN = 10  # a suite that records anew has hundreds
+_SHOWN = 10  # a suite whose cassettes are recorded again has hundreds
 
 
 def _rest(places: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 _ELSEWHERE = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Folders of other tools; hidden ones and Python environments are theirs, too."""
 _DEEPEST = 6  # folders below the working one: configs lie near its top, and checkouts of others go deeper
-# In a home folder of a million files the page would else take minutes, and nobody reads more.
+# Without a bound the page looks at each file of a home folder, which may have millions.
 _MOST_FOLDERS, _MOST_ENTRIES, _MOST_FILES = 2000, 50_000, 500
 _START = 64 * 1024  # bytes of a file that are looked at
 _KEYS = frozenset({"_base_", *KNOWN, *FLAT})

@@ -26,7 +26,7 @@ from skillopt_es.ui.shell import link, part, problem, status_badge, tile
 
 LATEST = 12
 """How many of the last happenings are shown."""
-_MOST_STEPS = 60  # the last ones: the page is sent anew with each step of a run that goes on
+_MOST_STEPS = 60  # the last ones: the page is sent again with each step of a running run
 
 
 def run_head(facts: Facts, writer: str) -> Html:

@@ -27,7 +27,7 @@ Mark = tuple[object, ...]
 
 _TICK_NS = 100_000_000  # file systems tell times apart by up to 10 ms, some over a network by more
 _MOST = {"whole": 2}  # read of so many runs is kept in memory: all of a long run is large
-_USUAL = 16  # the runs that somebody has open; what is forgotten is read again
+_USUAL = 16  # more runs than one person has open; what is forgotten is read again
 _MOST_SAID = 100  # confirmations that are kept: the latest ones
 
 

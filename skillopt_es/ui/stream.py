@@ -25,7 +25,7 @@ from skillopt_es.ui.site import Mark, Site, mark_of
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at a log that somebody writes."""
-_IDLE_EVERY = 0.5  # a run that somebody resumes shows on the page half a second later
+_IDLE_EVERY = 0.5  # a run that is resumed shows on the page half a second later
 _LIST_EVERY = 1.0  # each look asks the disk about the files of every run
 _BEAT_SECONDS = 15.0  # a connection that says nothing for longer may be taken for a dead one
 _AT_ONCE = 200  # events of one message block: others have their turn in between

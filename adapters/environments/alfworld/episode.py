@@ -123,7 +123,7 @@ class Play:
 
 
 NO_ACTION = "look"
-_TAIL = 30  # the original's projection, which ALFWorld's own agents have, too
+_TAIL = 30  # the original's: of a reply without tags its end is sent
 _TAGGED = re.compile(r"<action>.*?</action>", re.DOTALL)
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 

@@ -29,7 +29,7 @@ from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import UNREADABLE, Json
 from skillopt_es.ports import AsksJudge, CallFailed, Message
 
-_TRIES = 2  # the second one is told what was wrong; a judge that fails again is not worth a third call
+_TRIES = 2  # the second one says what was wrong; a judge that fails again is not worth a third call
 Read = Callable[[str, Sequence[Criterion]], Judged]
 
 

@@ -18,7 +18,7 @@ from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
 ONLY_BAD = 0.15  # of all questions: without harmful rules a demo's gate has nothing to refuse
-ALSO_BAD = 0.3  # the same with a good rule beside it, so that a bundle can be part right; less the share above
+ALSO_BAD = 0.3  # the same with a good rule as well, so that a bundle can be part right; less the share above
 NOTICES_SUCCESS = 0.3  # seldom enough that most edits come from failures, as with real optimizers
 WARNING = "Rules about all answers (their length, their case, their grammar) hurt: leave them out."
 

@@ -25,7 +25,7 @@ _LISTED = re.compile(r"^- ([a-z0-9-]+): (.+)$", re.MULTILINE)
 _UNOPENED = re.compile(r"^- ([a-z0-9-]+): opened 0 ", re.MULTILINE)
 _FRONTMATTER = re.compile(r"\A---\n.*?^---\n+", re.MULTILINE | re.DOTALL)
 _NEEDLESS = ("polite-phrases", "Polite phrases for the end of a letter.", "- Close letters with kind regards.")
-_HAS_NEEDLESS = 0.5  # often enough that each demo shows a skill that nobody opens, and its end
+_HAS_NEEDLESS = 0.5  # often enough that each demo shows a skill that is never opened, and its end
 _OTHER_NAME = 0.35  # two questions then name the same skill differently often enough that a demo has something to merge
 
 

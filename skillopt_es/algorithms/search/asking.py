@@ -44,7 +44,7 @@ from skillopt_es.replies.proposals import CLAIMED_SCHEMA, PatchReply, naming_fil
 from skillopt_es.skill.edits import apply_edits
 
 _MOST_TOLD = 16  # refused edits in one question
-_MOST_HELPED = 8  # the latest ones: they show what kind of edit helps; all of a long run would crowd out the evidence
+_MOST_HELPED = 8  # the latest ones show what kind of edit helps; all of a long run would crowd out the evidence
 _PROMPTS: Mapping[ReplyForm, str] = {"json": "search", "text": "search_text"}
 
 

@@ -42,7 +42,6 @@ _KINDS = tuple(product(_COINS, _SLIPS))
 _USEFUL = 0.5  # how probable it is, before any try, that an edit fixes what it is for
 _FIXES = 0.7  # of the tasks that it is for, where it does
 _FIXED, _BROKEN = 0.1, 0.03  # how often a task is fixed, or broken, from one text of the run to the next
-# No task fails, or passes, for sure before it is drawn: with a chance of 0 or 1 no draw could say otherwise.
 _SURELY = 0.98  # no task surely fails or passes: of a chance of 0 or 1 no draw could say otherwise
 # From this share on a draw is given up at .6 in place of .4: with .4 everywhere a run learns .69 of `noisy` and .76 of
 # `flaky`, with .6 .72 and .75 (24 seeds).
