@@ -7,6 +7,7 @@ Counts what a reader has to hold in the head: `python -m tests.shape.numbers` pr
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -106,7 +107,8 @@ def unexplained() -> list[str]:
             after = body[at + 1] if at + 1 < len(body) else None
             if not (name := _constant(node)) or not _numbers(node):
                 continue
-            said = any("#" in line for line in lines[node.lineno - 1 : node.end_lineno])
+            # What a tool is to skip is no reason.
+            said = any(re.search(r"#(?! (?:fmt|noqa|type): )", line) for line in lines[node.lineno - 1 : node.end_lineno])
             above = lines[node.lineno - 2].startswith("#") if node.lineno > 1 else False
             below = (
                 isinstance(after, ast.Expr)

@@ -42,6 +42,7 @@ def test_no_algorithm_asks_for_a_version_of_itself() -> None:
         ("_REFUSED = frozenset({400, 413})\n", False),
         ("_MOST = {'a': 1}\n", False),
         ("_MOST: int = 5\n", False),
+        ("_MOST = 5  # fmt: skip\n", False),
         ("_NAME = 'five'\n", True),
         ("_IS_THERE = True\n", True),
     ],
