@@ -8,8 +8,8 @@ upcast in `upcasts.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, Literal, get_args, get_type_hints
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Literal, TypeVar, get_args, get_type_hints
 
 from attrs import field, frozen
 
@@ -50,6 +50,8 @@ from skillopt_es.events.values import (
     Tries,
     Trust,
 )
+
+K = TypeVar("K", bound="Event")
 
 
 @frozen(kw_only=True)
@@ -693,6 +695,11 @@ CATALOG: tuple[type[Event], ...] = (
     GapFound,
 )
 BY_NAME: Mapping[str, type[Event]] = {event.__name__: event for event in CATALOG}
+
+
+def only(kind: type[K], records: Iterable[Recorded]) -> Iterator[tuple[int, K]]:
+    """The events of one type, each with its number."""
+    return ((recorded.seq, recorded.event) for recorded in records if isinstance(recorded.event, kind))
 
 
 def names_of(kinds: Iterable[type[Event]]) -> tuple[str, ...]:

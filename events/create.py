@@ -116,10 +116,7 @@ def _describe(run: RunInfo, fork: ForkPoint | None) -> RunInfo:
             if not 0 <= fork.seq < len(shared):
                 raise LogError(f"{fork.folder} has {parent.head().seq} events, so it cannot be forked at {fork.seq}")
             run = evolve(
-                run,
-                parent_run=parent.run.run_id,
-                parent_head=shared[fork.seq],
-                origin=parent.run.first_prev_hash,
+                run, parent_run=parent.run.run_id, parent_head=shared[fork.seq], origin=parent.run.first_prev_hash
             )
     return evolve(run, hash=run.computed_hash())
 

@@ -238,14 +238,7 @@ def is_intact(columns: Columns) -> bool:
 
 
 def seal_call(
-    call: FinishedCall,
-    form: Form,
-    texts: bytes,
-    *,
-    n: int,
-    attempt: int,
-    recorded_at: str,
-    prev_hash: bytes,
+    call: FinishedCall, form: Form, texts: bytes, *, n: int, attempt: int, recorded_at: str, prev_hash: bytes
 ) -> tuple[CallRow, Row]:
     """The call as it will stand in the journal, and its row after the number of the form and before the hash."""
     response = None if call.response is None else raw_digest(call.response)

@@ -36,16 +36,7 @@ HELD_OUT: frozenset[Purpose] = frozenset({"selection", "parts", "test"})
 """What results are for that no optimizer may see."""
 Split = Literal["train", "val", "test"]
 EditOp = Literal[
-    "append",
-    "insert_after",
-    "replace",
-    "delete",
-    "create",
-    "describe",
-    "rename",
-    "merge",
-    "split",
-    "retire",
+    "append", "insert_after", "replace", "delete", "create", "describe", "rename", "merge", "split", "retire"
 ]
 WHOLE_FILES: frozenset[str] = frozenset({"create", "describe", "rename", "merge", "split", "retire"})
 """The edits that make, move or remove files of a folder of skills, or write the line that describes one."""

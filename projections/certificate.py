@@ -6,16 +6,13 @@ Whoever folds a run has its wagers; this reads them. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from attrs import frozen
 
-from skillopt_es.events.catalog import CertificateWagered, RunStarted
-from skillopt_es.events.values import Setting
+from skillopt_es.events.catalog import CertificateWagered
+from skillopt_es.projections.deciding import CERTIFICATE, setting_in
 from skillopt_es.projections.state import AnyState
-
-KEY = "evaluation.certificate"
-"""The setting that asks for it."""
 
 
 @frozen(kw_only=True)
@@ -46,23 +43,10 @@ class Certificate:
         return on_best[-1] if on_best else None
 
 
-def wants_certificate(started: RunStarted) -> bool:
-    """Whether a run was started with a certificate."""
-    evaluation = started.config.get("evaluation")
-    return isinstance(evaluation, dict) and evaluation.get("certificate") is True
-
-
-def still_wants(wanted: bool, overrides: Iterable[Setting]) -> bool:
-    """Whether it goes on with one, after these settings were changed."""
-    for setting in overrides:
-        wanted = setting.value is True if setting.key == KEY else wanted
-    return wanted
-
-
 def certificate_of(state: AnyState) -> Certificate:
     """The certificate of a run that has begun."""
     return Certificate(
-        wanted=state.overrides.get(KEY, wants_certificate(state.started)) is True,
+        wanted=state.overrides.get(CERTIFICATE, setting_in(state.started, CERTIFICATE)) is True,
         initial=state.started.skill.hash,
         best=state.best.skill.hash,
         wagers=state.wagers,

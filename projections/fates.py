@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.events.catalog import CandidateBuilt, EditsRanked
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Credit, Edit, Effect, GateVerdict
+from skillopt_es.events.values import AppendixOrder, Credit, Edit, Effect, GateVerdict
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.wording import same_words
 
@@ -142,18 +142,17 @@ def note_fates(chain: Chain) -> tuple[NoteFate, ...]:
         return ()
     fates = []
     for report in chain.extended.event.reports:
-        reason, detail = _note_end(chain, report.note, report.status)
+        reason, detail = _note_end(chain, report.note, report.status, chain.extended.event.order)
         fates.append(NoteFate(patch=report.patch, note=report.note, reason=reason, detail=detail))
     return tuple(fates)
 
 
-def _note_end(chain: Chain, note: str, status: str) -> tuple[Reason, str]:
-    assert chain.extended is not None
+def _note_end(chain: Chain, note: str, status: str, order: AppendixOrder) -> tuple[Reason, str]:
     if status != "added":
         return "not_applied", status
     if chain.consolidated is not None and note not in chain.consolidated.event.notes:
         return "consolidated", f"{len(chain.consolidated.event.before)} notes to {len(chain.consolidated.event.notes)}"
-    if chain.extended.event.order == "measured":
+    if order == "measured":
         return verdict_of(chain)
     if chain.written is not None:
         return "taken", f"written after the verdict of step {chain.step}"

@@ -152,12 +152,9 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
                 bets.append(Seen(recorded.seq, event))
             case SkillScored() as event if item in event.not_run:
                 left_out.append(Seen(recorded.seq, event))
-            case CandidateGated(verdict=verdict) as event if item in (*verdict.won, *verdict.lost):
-                turned.append(
-                    Turned(seq=recorded.seq, step=event.step, epoch=builder.chains[event.step].epoch,
-                           how="won" if item in verdict.won else "lost", action=verdict.action)
-                )  # fmt: skip
-            case EditsRanked(together=GateVerdict() as verdict) as event if item in (*verdict.won, *verdict.lost):
+            case (CandidateGated(verdict=verdict) | EditsRanked(together=GateVerdict() as verdict)) as event if (
+                item in (*verdict.won, *verdict.lost)
+            ):
                 turned.append(
                     Turned(seq=recorded.seq, step=event.step, epoch=builder.chains[event.step].epoch,
                            how="won" if item in verdict.won else "lost", action=verdict.action)

@@ -132,10 +132,6 @@ def _started(growing: _Growing, event: RunStarted, seq: int) -> None:
     growing.held = moved(growing.held, event, "start")
 
 
-def _forked(growing: _Growing, event: RunForked, seq: int) -> None:
-    growing.forks.append(Branch(parent=event.parent, seq=event.seq))
-
-
 def _retracted(growing: _Growing, event: EvidenceRetracted, seq: int) -> None:
     # A retraction belongs to the fork that was made for it; one that was ordered later does not.
     if growing.forks and growing.ordered != event.items:
@@ -151,11 +147,6 @@ def _scored(growing: _Growing, event: SkillScored, seq: int) -> None:
     for node in growing.nodes.values():
         if node.skill == event.skill and node.value is None:
             growing.nodes[node.name] = evolve(node, value=event.value)
-
-
-def _built(growing: _Growing, event: CandidateBuilt, seq: int) -> None:
-    _grow(growing, Node(name=f"step {event.step}", kind="candidate", skill=event.candidate.hash, parent=growing.current,
-                        seq=seq, step=event.step))  # fmt: skip
 
 
 def _gated(growing: _Growing, event: CandidateGated, seq: int) -> None:
@@ -180,8 +171,7 @@ def _guided(growing: _Growing, event: SlowUpdateApplied, seq: int) -> None:
     name = f"epoch {event.epoch}"
     node = Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current, seq=seq,
                 epoch=event.epoch)  # fmt: skip
-    _grow(growing, _judged(node, event.verdict))
-    growing.held = moved(growing.held, event, name)
+    _grow(growing, event, _judged(node, event.verdict))
 
 
 def _judged(node: Node, verdict: GateVerdict) -> Node:
@@ -201,10 +191,9 @@ def _judged(node: Node, verdict: GateVerdict) -> Node:
 
 def _noted(growing: _Growing, event: AppendixWritten, seq: int) -> None:
     name = f"notes of step {event.step}"
-    _grow(growing, Node(name=name, kind="notes", skill=event.skill.hash, parent=growing.current, seq=seq,
-                        step=event.step, verdict="written", value=event.value,
-                        stale_from=event.stale_from))  # fmt: skip
-    growing.held = moved(growing.held, event, name)
+    node = Node(name=name, kind="notes", skill=event.skill.hash, parent=growing.current, seq=seq, step=event.step,
+                verdict="written", value=event.value, stale_from=event.stale_from)  # fmt: skip
+    _grow(growing, event, node)
 
 
 def _steered(growing: _Growing, event: RunSteered, seq: int) -> None:
@@ -213,9 +202,9 @@ def _steered(growing: _Growing, event: RunSteered, seq: int) -> None:
         return
     name = f"struck at event {seq}"
     step = max((node.step for node in growing.nodes.values() if node.step is not None), default=0)
-    _grow(growing, Node(name=name, kind="struck", skill=event.skill.hash, parent=growing.current, seq=seq, step=step,
-                        verdict="written"))  # fmt: skip
-    growing.held = moved(growing.held, event, name)
+    node = Node(name=name, kind="struck", skill=event.skill.hash, parent=growing.current, seq=seq, step=step,
+                verdict="written")  # fmt: skip
+    _grow(growing, event, node)
 
 
 def _promoted(growing: _Growing, event: BestPromoted, seq: int) -> None:
@@ -224,15 +213,22 @@ def _promoted(growing: _Growing, event: BestPromoted, seq: int) -> None:
     growing.nodes[name] = evolve(growing.nodes[name], promoted=True)
 
 
-def _grow(growing: _Growing, node: Node) -> None:
-    """Adds a node; a text that was measured before keeps its value."""
+def _built(growing: _Growing, event: CandidateBuilt, seq: int) -> None:
+    node = Node(name=f"step {event.step}", kind="candidate", skill=event.candidate.hash, parent=growing.current,
+                seq=seq, step=event.step)  # fmt: skip
+    _grow(growing, event, node)
+
+
+def _grow(growing: _Growing, event: Event, node: Node) -> None:
+    """Adds a node, with the places that its event gives it; a text that was measured before keeps its value."""
     known = next((each.value for each in growing.nodes.values() if each.skill == node.skill and not each.bound), None)
     growing.nodes[node.name] = node if node.value is not None else evolve(node, value=known)
+    growing.held = moved(growing.held, event, node.name)
 
 
 _HANDLERS: Mapping[type[Event], Callable[[_Growing, Any, int], None]] = {
     RunStarted: _started,
-    RunForked: _forked,
+    RunForked: lambda growing, event, seq: growing.forks.append(Branch(parent=event.parent, seq=event.seq)),
     EvidenceRetracted: _retracted,
     RunSteered: _steered,
     SkillScored: _scored,

@@ -45,10 +45,17 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Score, Setting, SplitIds
 from skillopt_es.projections.by_hand import ByHand, after_hand
-from skillopt_es.projections.certificate import Certificate, still_wants, wants_certificate
+from skillopt_es.projections.certificate import Certificate
 from skillopt_es.projections.core import moved
-from skillopt_es.projections.deciding import metric_after, metric_in
-from skillopt_es.projections.limits import calls_allowed, still_allowed
+from skillopt_es.projections.deciding import (
+    CERTIFICATE,
+    MOST_CALLS,
+    calls_allowed,
+    metric_after,
+    metric_in,
+    setting_after,
+    setting_in,
+)
 from skillopt_es.projections.lines import (
     EpochLine,
     EvaluationLine,
@@ -203,7 +210,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         status="running",
         algorithm=event.algorithm,
         total_steps=event.total_steps,
-        most_calls=calls_allowed(event),
+        most_calls=calls_allowed(setting_in(event, MOST_CALLS)),
         epochs=epochs,
         validation=len(event.splits.val),
         splits=event.splits,
@@ -211,7 +218,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
         initial=holder.skill,
         current=holder,
         best=holder,
-        certifies=wants_certificate(event),
+        certifies=setting_in(event, CERTIFICATE) is True,
     )
 
 
@@ -221,8 +228,8 @@ def _reset(summary: Summary, settings: Iterable[Setting]) -> Summary:
     return evolve(
         summary,
         metric=metric_after(summary.metric, settings),
-        certifies=still_wants(summary.certifies, settings),
-        most_calls=still_allowed(summary.most_calls, settings),
+        certifies=setting_after(summary.certifies, CERTIFICATE, settings) is True,
+        most_calls=calls_allowed(setting_after(summary.most_calls, MOST_CALLS, settings)),
     )
 
 
@@ -252,12 +259,6 @@ def _revalued(summary: Summary, values: Mapping[str, float]) -> Summary:
         for line in summary.evaluations
     )
     return evolve(summary, current=current, best=best, evaluations=evaluations)
-
-
-def _paused(summary: Summary, event: RunPaused) -> Summary:
-    return evolve(
-        summary, status="paused", paused=event.message, pause=event.reason, pause_key=event.key, hint=event.hint
-    )
 
 
 def _steered(summary: Summary, event: RunSteered) -> Summary:
@@ -290,11 +291,35 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
     return evolve(summary, current=summary.current.measured(event, value), best=summary.best.measured(event, value))
 
 
+def _at_work(summary: Summary, step: OpenStep) -> Summary:
+    """The open step as it is now; of an imported one the recorded counts stay, known or not."""
+    return summary if summary.open.imported is not None else evolve(summary, open=step)
+
+
 def _proposed(summary: Summary, event: PatchProposed) -> Summary:
-    before = summary.open.proposed
-    if before is None or summary.open.imported is not None:
-        return summary
-    return evolve(summary, open=evolve(summary.open, proposed=before + len(proposals_in(event))))
+    proposed = (summary.open.proposed or 0) + len(proposals_in(event))
+    return _at_work(summary, evolve(summary.open, proposed=proposed))
+
+
+def _ranked(summary: Summary, event: EditsRanked) -> Summary:
+
+    return _at_work(summary, evolve(summary.open, merged=len(event.pool), chosen=len(event.chosen)))
+
+
+def _built(summary: Summary, event: CandidateBuilt) -> Summary:
+    applied = sum(report.status.startswith("applied") for report in event.reports)
+    return _at_work(summary, evolve(summary.open, applied=applied))
+
+
+def _paused(summary: Summary, event: RunPaused) -> Summary:
+    return evolve(
+        summary, status="paused", paused=event.message, pause=event.reason, pause_key=event.key, hint=event.hint
+    )
+
+
+def _step_imported(summary: Summary, event: StepImported) -> Summary:
+    counts = {name: getattr(event, name) for name in ("proposed", "merged", "chosen", "applied")}
+    return evolve(summary, open=evolve(summary.open, imported=event, **counts))
 
 
 def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
@@ -303,19 +328,6 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
         return summary
     value = summary.current.value if event.stale_from else event.value
     return _placed(summary, event, Holder(skill=event.skill.hash, value=value))
-
-
-def _ranked(summary: Summary, event: EditsRanked) -> Summary:
-    if summary.open.imported is not None:
-        return summary
-    return evolve(summary, open=evolve(summary.open, merged=len(event.pool), chosen=len(event.chosen)))
-
-
-def _built(summary: Summary, event: CandidateBuilt) -> Summary:
-    if summary.open.imported is not None:
-        return summary
-    applied = sum(report.status.startswith("applied") for report in event.reports)
-    return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
 def _placed(summary: Summary, event: Event, holder: Holder) -> Summary:
@@ -332,13 +344,7 @@ def _gated(summary: Summary, event: CandidateGated) -> Summary:
 
 
 def _end_step(
-    summary: Summary,
-    number: int,
-    verdict: str,
-    candidate: float | None,
-    current: float | None,
-    *,
-    bound: bool = False,
+    summary: Summary, number: int, verdict: str, candidate: float | None, current: float | None, *, bound: bool = False
 ) -> Summary:
     done = summary.open
     line = StepLine(
@@ -381,21 +387,6 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
         bound=slow is not None and not slow.exact,
     )
     return evolve(summary, lines=(*summary.lines, line))
-
-
-def _step_imported(summary: Summary, event: StepImported) -> Summary:
-    """The counts as they were recorded, known or not."""
-    return evolve(
-        summary,
-        open=evolve(
-            summary.open,
-            proposed=event.proposed,
-            merged=event.merged,
-            chosen=event.chosen,
-            applied=event.applied,
-            imported=event,
-        ),
-    )
 
 
 def _gap(summary: Summary, event: GapFound) -> Summary:

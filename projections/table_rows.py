@@ -51,18 +51,15 @@ def _said(values: object, *names: str) -> Row:
     return {name: getattr(values, name) for name in names}
 
 
-def steering_row(recorded: Recorded) -> Row:
+def steering_row(recorded: Recorded, event: RunSteered) -> Row:
     """What somebody ordered while the run was open."""
-    event = recorded.event
-    assert isinstance(event, RunSteered)
     settings = {each.key: each.value for each in event.settings}
     return {
         **_said(recorded, "seq", "recorded_at"),
         "name": event.name,
         "command": event.order,
         "given_by": event.by,
-        "why": event.why,
-        "text": event.text,
+        **_said(event, "why", "text"),
         "settings": json.dumps(settings, sort_keys=True) if settings else None,
     }
 
@@ -75,10 +72,8 @@ def step_row(line: StepLine) -> Row:
     return {"train_hard": None, "train_soft": None, **train, **_said(line, *names, *values)}
 
 
-def evaluation_row(recorded: Recorded) -> Row:
+def evaluation_row(recorded: Recorded, event: SkillScored) -> Row:
     """A whole evaluation of one skill."""
-    event = recorded.event
-    assert isinstance(event, SkillScored)
     return {
         "seq": recorded.seq,
         "place": event.place,
@@ -89,10 +84,8 @@ def evaluation_row(recorded: Recorded) -> Row:
     }
 
 
-def rollout_row(recorded: Recorded) -> Row:
+def rollout_row(recorded: Recorded, event: RolloutCompleted) -> Row:
     """One item tried under one skill."""
-    event = recorded.event
-    assert isinstance(event, RolloutCompleted)
     measured = event.outcome if isinstance(event.outcome, Measured) else None
     return {
         "seq": recorded.seq,
@@ -248,12 +241,10 @@ def _written(recorded: Recorded) -> Iterator[tuple[str, str, str]]:
             yield "memory", seq, meta_skill  # a name on disk stays
 
 
-def trajectory_row(recorded: Recorded, text: str) -> Row:
+def trajectory_row(seq: int, event: RolloutCompleted, text: str) -> Row:
     """What an agent did on one item, whole."""
-    event = recorded.event
-    assert isinstance(event, RolloutCompleted)
     when = _said(Place(event.place), "epoch", "step")
-    return {"kind": "trajectory", "ref": str(recorded.seq), **when, "item": event.item, "text": text}
+    return {"kind": "trajectory", "ref": str(seq), **when, "item": event.item, "text": text}
 
 
 def _when(event: Event) -> Row:

@@ -15,13 +15,14 @@ from functools import cache
 from importlib import resources
 from itertools import chain, starmap
 from pathlib import Path
+from typing import TypeVar
 
 import cattrs
 import yaml
 from attrs import frozen
 from sqlite_utils import Database
 
-from skillopt_es.events.catalog import SKILL_TYPES, Recorded
+from skillopt_es.events.catalog import SKILL_TYPES, Event, Recorded, RolloutCompleted, RunSteered, SkillScored
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.table_rows import (
@@ -40,6 +41,8 @@ from skillopt_es.projections.table_rows import (
     trajectory_row,
     written_texts,
 )
+
+E = TypeVar("E", bound=Event)
 
 
 @frozen(kw_only=True)
@@ -61,11 +64,11 @@ def _schema() -> _Schema:
     return cattrs.structure(yaml.safe_load(text), _Schema)
 
 
-Trajectories = Callable[[EventLog], Iterable[tuple[Recorded, str]]]
-"""The rollouts of a run, each with the text of its trajectory."""
+Trajectories = Callable[[EventLog], Iterable[tuple[int, RolloutCompleted, str]]]
+"""The rollouts of a run, each with its number and the text of its trajectory."""
 
 
-def no_trajectories(log: EventLog) -> Iterable[tuple[Recorded, str]]:
+def no_trajectories(log: EventLog) -> Iterable[tuple[int, RolloutCompleted, str]]:
     """None of them: they are most of what a log holds."""
     return ()
 
@@ -158,10 +161,10 @@ def _fill(database: Database, run: str, log: EventLog, trajectories: Trajectorie
     searched = starmap(trajectory_row, trajectories(log))
     contents: Mapping[str, Iterable[Row]] = {
         "runs": [{**run_row(log.run, log.read()), "sweep": part_of or None, "setting": setting or None}],
-        "steering": map(steering_row, log.read(types={"RunSteered"})),
+        "steering": _rows(steering_row, RunSteered, log),
         "steps": map(step_row, summarize(recorded.event for recorded in log.read()).step_lines),
-        "evaluations": map(evaluation_row, log.read(types={"SkillScored"})),
-        "rollouts": map(rollout_row, log.read(types={"RolloutCompleted"})),
+        "evaluations": _rows(evaluation_row, SkillScored, log),
+        "rollouts": _rows(rollout_row, RolloutCompleted, log),
         "edits": edit_rows(log.read(types=EDIT_TYPES)),
         "calls": call_rows(log),
         "texts": chain(
@@ -172,3 +175,9 @@ def _fill(database: Database, run: str, log: EventLog, trajectories: Trajectorie
     database.table("skills").insert_all(skill_rows(log.read(types=SKILL_TYPES)), ignore=True)
     for name, rows in contents.items():
         database.table(name).insert_all(({"run": run, **row} for row in rows), batch_size=500)
+
+
+def _rows(row: Callable[[Recorded, E], Row], kind: type[E], log: EventLog) -> Iterable[Row]:
+    """A row for each event of a type."""
+    records = log.read(types={kind.__name__})
+    return (row(recorded, recorded.event) for recorded in records if isinstance(recorded.event, kind))

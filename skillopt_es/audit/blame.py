@@ -248,12 +248,8 @@ def _noted(text: Attributed, maker: Maker, chain: Chain) -> Attributed:
     makers = []
     for each, line in zip(text.makers[main], lines_of(text.skill.text), strict=True):
         patch = by_note.get(clean_note(line)) if each == maker else None
-        makers.append(each if patch is None else _of_patch(maker, patch))
+        makers.append(each if patch is None else evolve(maker, patches=(patch,)))
     return Attributed(skill=text.skill, makers={**text.makers, main: tuple(makers)})
-
-
-def _of_patch(maker: Maker, patch: str) -> Maker:
-    return Maker(kind="notes", seq=maker.seq, step=maker.step, epoch=maker.epoch, patches=(patch,))
 
 
 def guidance_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:

@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.algorithms.evaluation.scoring import Progress
 from skillopt_es.config import RunConfig, with_overrides
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.catalog import RolloutCompleted, only
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.gate.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
@@ -73,6 +73,6 @@ def _request(of: Subject, which: str) -> EvaluationRequest:
 
 def _attempts(folder: Path) -> Tried:
     with whole_log(folder) as log:
-        events = (recorded.event for recorded in log.read(types=("RolloutCompleted",)))
+        events = (event for _, event in only(RolloutCompleted, log.read(types=("RolloutCompleted",))))
         copied = frozenset(row.ref for row in Journal(log.reader).read() if row.call.repeats)
-        return attempts((event for event in events if isinstance(event, RolloutCompleted)), copied)
+        return attempts(events, copied)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from attrs import evolve
 
 from skillopt_es.engine.run_config import config_of_run
-from skillopt_es.events.catalog import MinibatchesPlanned
+from skillopt_es.events.catalog import MinibatchesPlanned, only
 from skillopt_es.events.values import Measured, Minibatch, Purpose
 from skillopt_es.projections.not_taken import Refused
 from skillopt_es.runs.reading import Reading
@@ -37,8 +37,8 @@ def with_comparisons(found: Refused, reading: Reading) -> Refused:
     """The same, with the tasks of each row apart that the optimizer saw solved."""
     if not found.rows:
         return found
-    planned = (recorded.event for recorded in reading.read(types=(MinibatchesPlanned.__name__,)))
-    groups = [group for event in planned if isinstance(event, MinibatchesPlanned) for group in event.groups]
+    planned = only(MinibatchesPlanned, reading.read(types=(MinibatchesPlanned.__name__,)))
+    groups = [group for _, event in planned for group in event.groups]
     solved = solved_in(groups, reading)
     rows = (evolve(row, solved=_of(row.items, solved.get(row.patch, ()))) for row in found.rows)
     return evolve(found, rows=tuple(rows))

@@ -137,20 +137,16 @@ def descent(evidence: Evidence, records: Iterable[Recorded]) -> Descent:
         _results(walk, recorded)
         _epoch_texts(walk, recorded)
     written = blame(rows)
-    taken: list[int] = []
-    unknown: tuple[int, ...] = ()
-    lines: tuple[DerivedLine, ...] = ()
-    unsaid: list[str] = []
-    if written is not None:
-        trained = (chain for chain in written.chains.values() if chain.step in walk.trained)
-        unknown = tuple(chain.step for chain in trained if chain.analysts_unknown)
-        taken = [chain.step for chain in written.chains.values() if _step(walk, chain) and chain.taken]
-        lines = tuple(_lines(walk, written))
-        met = (chain for chain in written.chains.values() if _patches_of(walk, chain))
-        unsaid = [merge for chain in met for merge in chain.unsaid]
-    derived = sorted(walk.found, key=lambda each: each.seq)
-    return Descent(evidence=evidence, derived=tuple(derived), lines=lines, taken=tuple(taken), unknown=unknown,
-                   unsaid=tuple(unsaid))  # fmt: skip
+    chains = () if written is None else written.chains.values()
+    taken = tuple(chain.step for chain in chains if _step(walk, chain) and chain.taken)
+    return Descent(
+        evidence=evidence,
+        derived=tuple(sorted(walk.found, key=lambda each: each.seq)),
+        lines=() if written is None else tuple(_lines(walk, written)),
+        taken=taken,
+        unknown=tuple(chain.step for chain in chains if chain.step in walk.trained and chain.analysts_unknown),
+        unsaid=tuple(merge for chain in chains if _patches_of(walk, chain) for merge in chain.unsaid),
+    )
 
 
 def _results(walk: _Walk, recorded: Recorded) -> None:

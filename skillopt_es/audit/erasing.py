@@ -18,7 +18,7 @@ from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.own_words import SHORTEST, OwnWords, own_words
 from skillopt_es.counting import counted
 from skillopt_es.engine.algorithms import check_allowed
-from skillopt_es.events.catalog import RunStarted, TextsErased, skills_in
+from skillopt_es.events.catalog import RunStarted, TextsErased, only, skills_in
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erase import Eraser
 from skillopt_es.events.erasures import ERASED
@@ -45,69 +45,48 @@ class Erased:
     """What was erased from one run, and what is known to be left."""
 
     run: str
-    seq: int | None
-    own: int
-    elsewhere: int
+    event: int | None
+    own_texts: int
+    other_texts: int
     events: int
-    short: int
-    shared: int
-    skills: tuple[int, ...]
-    calls: int
-    files: tuple[str, ...]
-    relatives: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Json]:
-        """For programs."""
-        return {
-            "run": self.run,
-            "event": self.seq,
-            "own_texts": self.own,
-            "other_texts": self.elsewhere,
-            "events": self.events,
-            "too_short_to_look_for": self.short,
-            "shared_with_other_items": self.shared,
-            "left_in_skills_of_events": list(self.skills),
-            "left_in_calls": self.calls,
-            "left_in_files": list(self.files),
-            "related_runs": list(self.relatives),
-        }
+    too_short_to_look_for: int
+    shared_with_other_items: int
+    left_in_skills_of_events: tuple[int, ...]
+    left_in_calls: int
+    left_in_files: tuple[str, ...]
+    related_runs: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
         """For people."""
-        if self.seq is None:
+        if self.event is None:
             yield f"erased      nothing more in {self.run}: all its texts are erased already"
         else:
-            own = counted(self.own, "text")
+            own = counted(self.own_texts, "text")
             yield (
-                f"erased      from {self.run}: {own} of its own, {self.elsewhere} others that say parts of "
-                f"it (prompts, answers), and parts of {counted(self.events, 'event')}; event {self.seq} says so"
+                f"erased      from {self.run}: {own} of its own, {self.other_texts} others that say parts of "
+                f"it (prompts, answers), and parts of {counted(self.events, 'event')}; event {self.event} says so"
             )
-        if self.shared:
-            yield f"left        {self.shared} texts that other items use as well"
-        if self.short:
+        if self.shared_with_other_items:
+            yield f"left        {self.shared_with_other_items} texts that other items use as well"
+        if self.too_short_to_look_for:
             yield (
-                f"left        {self.short} lines of fewer than {SHORTEST} characters were not looked for in other "
-                "texts; `--also FILE` looks for what you name"
+                f"left        {self.too_short_to_look_for} lines of fewer than {SHORTEST} characters were not looked "
+                "for in other texts; `--also FILE` looks for what you name"
             )
-        if self.skills:
-            yield f"left        the skill itself says parts of it: events {', '.join(map(str, self.skills[:8]))}"
-        if self.calls:
-            yield f"left        {self.calls} calls whose parameters or error messages say parts of it"
-        for name in self.files:
+        if self.left_in_skills_of_events:
+            events = ", ".join(map(str, self.left_in_skills_of_events[:8]))
+            yield f"left        the skill itself says parts of it: events {events}"
+        if self.left_in_calls:
+            yield f"left        {self.left_in_calls} calls whose parameters or error messages say parts of it"
+        for name in self.left_in_files:
             yield f"left        {name} in the run's folder says parts of it: remove it"
-        for name in self.relatives:
+        for name in self.related_runs:
             yield f"left        {name} is a fork, a parent or a continuation and has its own copies: erase there, too"
         yield "not found   the same in other words, and copies outside this run: data files, backups, logs"
 
 
 def erase_evidence(
-    folder: Path,
-    evidence: Evidence,
-    *,
-    reason: str,
-    by: str,
-    now: Callable[[], datetime],
-    also: Sequence[str] = (),
+    folder: Path, evidence: Evidence, *, reason: str, by: str, now: Callable[[], datetime], also: Sequence[str] = ()
 ) -> Erased:
     """
     Takes the texts about the evidence, and all that say something of `also`, out of the run.
@@ -116,10 +95,9 @@ def erase_evidence(
     """
     with Eraser(folder, now=now) as eraser:
         log = eraser.log
-        [first] = log.read(until=1)
-        assert isinstance(first.event, RunStarted)
-        check_allowed("erase", first.event, folder.name)
-        learned = first.event.learned
+        [(_, started)] = only(RunStarted, log.read(until=1))
+        check_allowed("erase", started, folder.name)
+        learned = started.learned
         found = own_words(evidence, log, (*also, *_said_before(folder, learned, evidence)))
         payloads = dict(_redacted(found, log))
         skills = tuple(_in_skills(found, log))
@@ -139,16 +117,16 @@ def erase_evidence(
         eraser.wipe()
     return Erased(
         run=folder.name,
-        seq=seq,
-        own=len(found.own),
-        elsewhere=len(found.elsewhere),
+        event=seq,
+        own_texts=len(found.own),
+        other_texts=len(found.elsewhere),
         events=len(payloads),
-        short=found.short,
-        shared=found.shared,
-        skills=skills,
-        calls=found.calls,
-        files=tuple(_files(folder, found.pieces)),
-        relatives=tuple(_relatives(folder, info, learned)),
+        too_short_to_look_for=found.short,
+        shared_with_other_items=found.shared,
+        left_in_skills_of_events=skills,
+        left_in_calls=found.calls,
+        left_in_files=tuple(_files(folder, found.pieces)),
+        related_runs=tuple(_relatives(folder, info, learned)),
     )
 
 
@@ -229,8 +207,7 @@ def _beside(folder: Path) -> Iterator[tuple[Path, RunInfo, Learned | None]]:
             continue
         try:
             with EventLog.open(other) as log:
-                first = next(iter(log.read(until=1)), None)
-                started = None if first is None else first.event
-                yield other, log.run, started.learned if isinstance(started, RunStarted) else None
+                learned = next((first.learned for _, first in only(RunStarted, log.read(until=1))), None)
+                yield other, log.run, learned
         except LogError:
             continue

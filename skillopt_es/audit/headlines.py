@@ -98,11 +98,7 @@ class Headlines:
 
 
 def headlines(
-    summary: Summary,
-    scored: Sequence[SkillScored],
-    results: ItemResults,
-    steps: Mapping[int, Chain],
-    tree: Lineage,
+    summary: Summary, scored: Sequence[SkillScored], results: ItemResults, steps: Mapping[int, Chain], tree: Lineage
 ) -> Headlines:
     """What can be said of a run's scores; an evaluation has one text, and a score on each split it was tried on."""
     if summary.is_evaluation:

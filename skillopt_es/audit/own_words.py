@@ -14,7 +14,7 @@ from attrs import define, field
 
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.events.blobs import stored_text
-from skillopt_es.events.catalog import RolloutCompleted, skills_in
+from skillopt_es.events.catalog import RolloutCompleted, only, skills_in
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
@@ -81,11 +81,9 @@ def _uses(found: OwnWords, log: EventLog) -> dict[str, set[str]]:
         who = _user(row.call.slot)
         for digest in row.call.texts:
             users.setdefault(digest, set()).add(who)
-    for recorded in log.read(types=("RolloutCompleted",)):
-        event = recorded.event
-        assert isinstance(event, RolloutCompleted)
+    for seq, event in only(RolloutCompleted, log.read(types=("RolloutCompleted",))):
         if found.evidence.is_of(event.item, event.place):
-            found.rollouts.add(recorded.seq)
+            found.rollouts.add(seq)
         if event.trajectory:
             users.setdefault(event.trajectory, set()).add(f"{event.place}\n{event.item}")
     return {digest: _kinds(found.evidence, names) for digest, names in users.items()}

@@ -183,17 +183,9 @@ class _Walk:
     def _was_refused(self, seq: int, event: StepSkipped) -> Event:
         """A candidate that was refused untried: a rule that would try it misses its result."""
         refused = self._refusal()
-        self._say(
-            Verdict(
-                seq=seq,
-                kind="candidate",
-                number=event.step,
-                recorded=event.reason,
-                derived=refused or None,
-                changed=False if refused else None,
-                why="" if refused else "the candidate was never measured",
-            )
-        )
+        why = "" if refused else "the candidate was never measured"
+        changed = False if refused else None
+        self._say(Verdict(seq, "candidate", event.step, event.reason, refused or None, changed, why=why))
         return event
 
     def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
@@ -221,7 +213,8 @@ class _Walk:
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
         derived = candidate_gated(self.other, self.config, waiting(self.other), algorithm_at(self.other).gate)
-        self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
+        changed = _outcome(event) != _outcome(derived)
+        self._say(_beside(seq, "candidate", event.step, event.verdict, derived.verdict, changed))
         if self.told is None and event.verdict.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
         return derived
@@ -238,10 +231,7 @@ class _Walk:
     def _refused(self, seq: int, event: CandidateGated, reason: Literal["too_large", "untrusted_only"]) -> Event:
         """What the rule refuses untried is no candidate of the other history."""
         recorded = event.verdict
-        self._say(
-            Verdict(seq=seq, kind="candidate", number=event.step, recorded=recorded.action, derived=reason,
-                    changed=recorded.taken)
-        )  # fmt: skip
+        self._say(Verdict(seq, "candidate", event.step, recorded.action, reason, recorded.taken))
         size = too_large(self.config, self.texts[event.candidate])
         detail = size if reason == "too_large" else self._doubts()
         return StepSkipped(step=event.step, reason=reason, detail=detail)
@@ -256,25 +246,8 @@ class _Walk:
             return self._unknown(seq, "guidance", judging.number, event, why)
         derived = judging.decide(self.config)
         changed = event.verdict.action != derived.verdict.action
-        self._judged(seq, "guidance", judging.number, event, derived, changed)
+        self._say(_beside(seq, "guidance", judging.number, event.verdict, derived.verdict, changed))
         return derived
-
-    def _judged(
-        self, seq: int, kind: Kind, number: int, recorded: Judgement, derived: Judgement, changed: bool
-    ) -> None:
-        self._say(
-            Verdict(
-                seq=seq,
-                kind=kind,
-                number=number,
-                recorded=recorded.verdict.action,
-                derived=derived.verdict.action,
-                changed=changed,
-                value=derived.verdict.candidate_value,
-                against=derived.verdict.current_value,
-                bound=not derived.verdict.exact,
-            )
-        )
 
     def _same_current(self) -> bool:
         """Whether the texts in which something is put are one; what follows an accepted candidate may be in another."""
@@ -322,7 +295,8 @@ class _Walk:
         self.settled = True
         derived: str | None = "keep"
         why = ""
-        if _may_promote(config) and current.skill.hash != best.skill.hash:
+        may_promote = config.evaluation.eval_test or not config.follows("promote_if_tested")
+        if may_promote and current.skill.hash != best.skill.hash:
             if current.skill.hash not in self.other.measured and (current.skill.hash, 1) not in self.other.partial:
                 derived = None
                 why = "the final skill was never measured"
@@ -331,36 +305,16 @@ class _Walk:
             elif is_better(self.other, config, contest):
                 derived = "promote"
                 self.other = evolve(self.other, best=current)
-        self._say(
-            Verdict(
-                seq=seq,
-                kind="promotion",
-                number=self.other.steps_done,
-                recorded=recorded,
-                derived=derived,
-                changed=None if derived is None else derived != recorded,
-                value=current.value,
-                against=best.value,
-                why=why,
-            )
-        )
+        changed = None if derived is None else derived != recorded
+        verdict = Verdict(seq, "promotion", self.other.steps_done, recorded, derived, changed, why=why)
+        self._say(evolve(verdict, value=current.value, against=best.value))
 
     def _unknown(self, seq: int, kind: Kind, number: int, event: Judgement, why: str) -> Event:
         """Without the result, the other history follows the recorded verdict; from here on it is a guess."""
         known = self.other.measured.get(event.candidate)
-        self._say(
-            Verdict(
-                seq=seq,
-                kind=kind,
-                number=number,
-                recorded=event.verdict.action,
-                derived=None,
-                changed=None,
-                value=None if known is None else known.value,
-                against=self.other.current.value,
-                why=why,
-            )
-        )
+        verdict = Verdict(seq, kind, number, event.verdict.action, None, None, why=why)
+        value = None if known is None else known.value
+        self._say(evolve(verdict, value=value, against=self.other.current.value))
         return event
 
     def _say(self, verdict: Verdict) -> None:
@@ -368,6 +322,12 @@ class _Walk:
         self.parted = self.parted or verdict.changed is None
         self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
         self.parted = self.parted or verdict.changed is True
+
+
+def _beside(seq: int, kind: Kind, number: int, recorded: GateVerdict, derived: GateVerdict, changed: bool) -> Verdict:
+    """A recorded verdict and the derived one, whose values are shown."""
+    said = Verdict(seq, kind, number, recorded.action, derived.action, changed, bound=not derived.exact)
+    return evolve(said, value=derived.candidate_value, against=derived.current_value)
 
 
 def _in_another_history(event: Event, state: AnyState, *, same: bool) -> Event:
@@ -399,10 +359,6 @@ def _outcomes(state: AnyState, event: SkillScored) -> list[Outcome]:
     begun = state.partial.get((event.skill, event.repeat)) if event.begun_at else None
     rows = {**(_NONE if begun is None else begun.rows), **state.rollouts.get(event.place, _NONE)}
     return [row.outcome for row in rows.values()]
-
-
-def _may_promote(config: RunConfig) -> bool:
-    return config.evaluation.eval_test or not config.follows("promote_if_tested")
 
 
 def _shown(event: CandidateGated) -> tuple[str, str]:

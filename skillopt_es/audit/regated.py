@@ -13,7 +13,7 @@ Zone = Literal["exact", "estimate"]
 Kind = Literal["candidate", "guidance", "promotion"]
 
 
-@frozen(kw_only=True)
+@frozen
 class Verdict:
     """
     One recorded verdict beside that of the other rule.
@@ -30,11 +30,11 @@ class Verdict:
     recorded: str
     derived: str | None
     changed: bool | None
-    zone: Zone = "exact"
-    value: float | None = None
-    against: float | None = None
-    bound: bool = False
-    why: str = ""
+    zone: Zone = field(default="exact", kw_only=True)
+    value: float | None = field(default=None, kw_only=True)
+    against: float | None = field(default=None, kw_only=True)
+    bound: bool = field(default=False, kw_only=True)
+    why: str = field(default="", kw_only=True)
 
 
 @frozen(kw_only=True)

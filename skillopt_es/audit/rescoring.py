@@ -199,12 +199,7 @@ def _planned(
         seed = comparison_seed(config.train.seed, place.epoch)
     asked = [number for call in event.calls if (number := Place(call.slot).question) is not None]
     unit = Unit(
-        place=place,
-        purpose=event.purpose,
-        item=event.item,
-        skill=skill,
-        seed=seed,
-        judged=min(asked, default=1) - 1,
+        place=place, purpose=event.purpose, item=event.item, skill=skill, seed=seed, judged=min(asked, default=1) - 1
     )
     return _Try(recorded.seq, event, unit, config)
 

@@ -8,7 +8,7 @@ written by anybody who had seen it, and every skill that it comes to is judged a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -23,10 +23,10 @@ from skillopt_es.events.catalog import (
     ComparisonExtended,
     Event,
     EvidenceRetracted,
-    Recorded,
     RolloutCompleted,
     ended_step,
     names_of,
+    only,
 )
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place, result_named
@@ -88,9 +88,8 @@ def _check_beginning(evidence: Evidence, parent: Path, state: AnyState | None) -
 
 def _check_trajectory(evidence: Evidence, log: EventLog) -> None:
     """That one trajectory alone can be left out."""
-    for recorded in log.read(types=("RolloutCompleted",), mentioning=evidence.item) if evidence.place else ():
-        event = recorded.event
-        assert isinstance(event, RolloutCompleted)
+    records = log.read(types=("RolloutCompleted",), mentioning=evidence.item) if evidence.place else ()
+    for _, event in only(RolloutCompleted, records):
         if evidence.is_of(event.item, event.place) and event.purpose != "train":
             raise ConfigError(
                 f"the trajectory {Place(event.place).of_item(event.item)} belongs to a {_PURPOSES[event.purpose]}, "
@@ -112,7 +111,7 @@ _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 
 def trajectory_named(named: str, reading: Reading) -> Evidence:
     """The one trajectory with this event number, slot (`PLACE/item/ID`) or digest; raises NotInRun for none or many."""
-    found = [row for row in _named(named, reading) if isinstance(row.event, RolloutCompleted)]
+    found = list(_named(named, reading))
     name = reading.run.name
     if not found:
         raise NotInRun(
@@ -120,9 +119,9 @@ def trajectory_named(named: str, reading: Reading) -> Evidence:
             hint="name it by its event's number, its slot (PLACE/item/ID) or how its digest begins; "
             "`skillopt-es explain --item ID` lists an item's results",
         )
-    evidence = {Evidence(row.event.item, row.event.place) for row in found if isinstance(row.event, RolloutCompleted)}
+    evidence = {Evidence(event.item, event.place) for _, event in found}
     if len(evidence) > 1:
-        numbers = ", ".join(str(row.seq) for row in found[:5])
+        numbers = ", ".join(str(seq) for seq, _ in found[:5])
         raise NotInRun(
             f"{named} belongs to {len(evidence)} results of {name}: events {numbers}",
             hint="give the event's number instead, or retract the item",
@@ -130,22 +129,15 @@ def trajectory_named(named: str, reading: Reading) -> Evidence:
     return evidence.pop()
 
 
-def _named(named: str, reading: Reading) -> list[Recorded]:
+def _named(named: str, reading: Reading) -> Iterator[tuple[int, RolloutCompleted]]:
+    place, item = result_named(named)
     if named.isdecimal():
         number = int(named)
-        return list(reading.read(after=number - 1, until=number)) if 1 <= number <= reading.until else []
-    place, item = result_named(named)
-    if item:
-        rows = reading.read(types=("RolloutCompleted",), mentioning=item)
-        return [row for row in rows if (_event(row).place, _event(row).item) == (place, item)]
-    if _DIGEST.fullmatch(named):
-        return [row for row in reading.read(types=("RolloutCompleted",)) if _event(row).trajectory.startswith(named)]
-    return []
-
-
-def _event(row: Recorded) -> RolloutCompleted:
-    assert isinstance(row.event, RolloutCompleted)
-    return row.event
+        yield from only(RolloutCompleted, reading.read(after=number - 1, until=number) if number else ())
+    elif item or _DIGEST.fullmatch(named):
+        for seq, event in only(RolloutCompleted, reading.read(types=("RolloutCompleted",), mentioning=item)):
+            if (event.place, event.item) == (place, item) if item else event.trajectory.startswith(named):
+                yield seq, event
 
 
 def before(evidence: Evidence, log: EventLog) -> tuple[int, int | None]:

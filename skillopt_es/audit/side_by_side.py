@@ -12,14 +12,13 @@ from attrs import evolve, field, frozen
 from skillopt_es.engine.algorithms import check_allowed, planned_steps
 from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import RunForked
+from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.values import Purpose, Score
 from skillopt_es.projections.by_hand import ByHand
 from skillopt_es.projections.intervals import (
     Interval,
     Judged,
-    Paired,
     hard_means,
     judged_among,
     paired,
@@ -106,13 +105,13 @@ def against_first(sides: Sequence[Side]) -> dict[Path, Judged | None]:
     ours = None if first.test_best is None else first.test_best.hard
     leads = ours is not None and all(each.test_best is None or each.test_best.hard <= ours for each in others)
     wanted = combinations(sides, 2) if leads else ((first, other) for other in others)
-    found = {(one.folder, other.folder): _pair(one, other) for one, other in wanted}
-    judgments = judged_among({key: pair for key, pair in found.items() if pair is not None})
+    found = {
+        (one.folder, other.folder): pair
+        for one, other in wanted
+        if (pair := paired(one.tested, other.tested, {**one.types, **other.types})) is not None
+    }
+    judgments = judged_among(found)
     return {each.folder: judgments.get((first.folder, each.folder)) for each in others}
-
-
-def _pair(one: Side, other: Side) -> Paired | None:
-    return paired(one.tested, other.tested, {**one.types, **other.types})
 
 
 def side(folder: Path) -> Side:
@@ -138,7 +137,7 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         status=found.overview.status,
         forked=summary.forked,
         by_hand=summary.by_hand,
-        metric=_metric(found, reading, folder),
+        metric=_metric(found.started, summary, reading, folder),
         step=summary.step,
         steps=planned_steps(summary),
         accepted=verdicts["accepted"],
@@ -157,7 +156,7 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         chosen=summary.was_chosen(summary.best.skill),
         test_initial=tests.get(summary.initial),
         test_best=tests.get(summary.best.skill),
-        test_final=tests.get(_final(summary)),
+        test_final=tests.get(summary.current.skill if summary.completed is None else summary.completed.final),
         spent=found.spent if summary.imported is None else None,
         there=there,
         seconds=seconds if summary.imported is None else summary.imported.seconds.get(WHOLE_RUN),
@@ -166,17 +165,12 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
     )
 
 
-def _final(summary: Summary) -> str:
-    return summary.current.skill if summary.completed is None else summary.completed.final
-
-
-def _metric(found: Detailed, reading: Reading, folder: Path) -> str | None:
+def _metric(started: RunStarted, summary: Summary, reading: Reading, folder: Path) -> str | None:
     """What the gate decided by; the settings of an imported run are another trainer's, and say it or do not."""
-    if found.overview.summary.imported is not None:
+    if summary.imported is not None:
         settings = settings_in(reading.read(until=1))
         if settings.get("evaluation.use_gate") is False:
             return "none"
         return text_of(settings, "evaluation.gate_metric") or None
-    assert found.started is not None
-    evaluation = config_of_run(found.started, folder, recorded_settings(reading)).evaluation
+    evaluation = config_of_run(started, folder, recorded_settings(reading)).evaluation
     return evaluation.gate_metric if evaluation.use_gate else "none"

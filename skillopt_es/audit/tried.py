@@ -17,7 +17,7 @@ from skillopt_es.audit.refused_again import earlier_refusals
 from skillopt_es.engine.algorithms import check_allowed, fold_log
 from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted
+from skillopt_es.events.catalog import EpochPlanned, Recorded, RolloutCompleted, only
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import REFUSED_BEFORE, Measured
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
@@ -131,8 +131,7 @@ def _opened_before(rows: Iterable[Recorded]) -> tuple[Mapping[str, tuple[str, ..
     """What each item opened when it was last tried in a batch, and what was tried elsewhere."""
     before: dict[str, tuple[str, ...]] = {}
     others: list[RolloutCompleted] = []
-    for event in (recorded.event for recorded in rows):
-        assert isinstance(event, RolloutCompleted)
+    for _, event in only(RolloutCompleted, rows):
         if Place(event.place).batch is not None:
             before[event.item] = skills_in(event.viewed)
         else:

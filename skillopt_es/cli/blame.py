@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from skillopt_es.cli.options import directory_option, json_option, moment_option
+from skillopt_es.cli.options import directory_option, json_option, moment_option, which_option
 from skillopt_es.cli.printing import as_found, print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
@@ -33,7 +33,7 @@ _MOST = 50
 
 @click.command("blame")
 @click.argument("words", nargs=-1, metavar="[RUN] [FILE]")
-@click.option("--which", type=click.Choice(["best", "current"]), default="best", show_default=True, help="Which skill.")
+@which_option("best", "current")
 @moment_option("--at", "at", "The skill as it was at the end of this step or epoch, or after this event.")
 @click.option(
     "--line", "numbers", type=click.IntRange(min=1), multiple=True, metavar="N",
@@ -73,6 +73,7 @@ def blame_command(
     from skillopt_es.deploy.check import exported_file
     from skillopt_es.projections.prices import recorded_prices
     from skillopt_es.projections.trust import untrusted_attempts
+    from skillopt_es.runs.lookup import seq_of
     from skillopt_es.runs.reading import Reading
 
     if exported is not None and at is not None:
@@ -80,7 +81,7 @@ def blame_command(
     folder, file = _run_and_file(words, directory)
     with Reading.of(folder) as reading:
         there = None if exported is None else exported_file(exported, reading.log, file)
-        until = _until(at, reading)
+        until = None if at is None else seq_of(reading, at)
         if there is not None:
             which, until, file = there.which, there.until, there.measured_as
         found = blame(reading.read(types=BLAME_TYPES, until=1 if which == "initial" else until))
@@ -125,12 +126,6 @@ def _run_and_file(words: Sequence[str], directory: Path) -> tuple[Path, str]:
                 raise
             return find_run(None, directory), words[0]
     return find_run(words[0] if words else None, directory), words[1] if words else ""
-
-
-def _until(at: Moment | None, reading: Reading) -> int | None:
-    from skillopt_es.runs.lookup import seq_of
-
-    return None if at is None else seq_of(reading, at)
 
 
 def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, UsageSums]:

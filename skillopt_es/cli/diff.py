@@ -15,6 +15,7 @@ from skillopt_es.cli.terminal import print_diff, print_error, print_hanging
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import some_of
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import names, short
 
@@ -204,13 +205,9 @@ def _json(found: StateDiff) -> dict[str, Json]:
         },
         "scores": {
             score.which: {
-                "before": score.before,
-                "after": score.after,
+                **some_of(score, "before", "after"),
                 "gate_metrics": list(score.metrics),
-                "items": list(score.items),
-                "compared": score.compared,
-                "won": list(score.won),
-                "lost": list(score.lost),
+                **some_of(score, "items", "compared", "won", "lost"),
             }
             for score in found.scores
         },

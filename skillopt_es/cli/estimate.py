@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import config_here, directory_option, json_option, set_option
+from skillopt_es.cli.options import config_named, directory_option, json_option, set_option
 from skillopt_es.cli.printing import print_json, print_table, tell_of
 from skillopt_es.cli.terminal import field, say
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import some_of
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -47,13 +48,9 @@ def estimate_command(
     Without CONFIG, uses config.yaml of the current folder; without that, the bundled demo.
     From the plan that the config and the data make, and from earlier runs of the same models and data under --dir.
     """
-    from skillopt_es.config import demo_config, load_config
+    from skillopt_es.config import load_config
 
-    if config is not None and demo is not None:
-        raise click.UsageError("give a CONFIG or a --demo, not both")
-    if demo is None:
-        config = config or config_here()
-    loaded = load_config(config if demo is None else demo_config(demo), overrides, os.environ)
+    loaded = load_config(config_named(config, demo), overrides, os.environ)
     tell_of(loaded)
     print_estimate(loaded, directory, as_json=as_json)
 
@@ -139,9 +136,7 @@ def _clock(seconds: float) -> str:
 
 def _as_json(found: Estimate) -> Json:
     return {
-        "epochs": found.epochs,
-        "steps": found.steps,
-        "within": found.within,
+        **some_of(found, "epochs", "steps", "within"),
         "earlier_runs": list(found.runs),
         "currency": found.currency or None,
         "calls": _range(found.calls),

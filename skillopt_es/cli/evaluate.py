@@ -21,6 +21,7 @@ from skillopt_es.cli.options import (
     json_option,
     place_option,
     set_option,
+    which_option,
 )
 from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.score_tables import print_by_type
@@ -33,7 +34,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.logs import logger
-from skillopt_es.presenting.documents import plain, plain_score
+from skillopt_es.presenting.documents import plain, plain_score, some_of
 from skillopt_es.presenting.numbers import shown_usage
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
@@ -70,13 +71,7 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
     help="train, val, test or all (also: selection, valid_seen, valid_unseen); by default each that is not sealed.",
 )
 @click.option("--run", "run", help="Take config and skill from this run: a name in runs/, or a folder.")
-@click.option(
-    "--which",
-    type=click.Choice(["best", "current", "certified", "initial"]),
-    default="best",
-    show_default=True,
-    help="With --run.",
-)
+@which_option("best", "current", "certified", "initial", what="With --run.")
 @set_option("Set a config key, such as env.workers=8.")
 @budget_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items of the split.")
@@ -252,12 +247,8 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
         _print_split(result, prices_in(request.config.resolved).currency)
     if len(evaluated.results) > 1:
         click.echo("")
-        click.echo(_line(_name_of_all(evaluated), _together(evaluated.results), evaluated.results))
-
-
-def _name_of_all(evaluated: Evaluated) -> str:
-    """What the score over every item is a score of."""
-    return " and ".join(result.split for result in evaluated.results) if evaluated.left_out else "all"
+        name = " and ".join(result.split for result in evaluated.results) if evaluated.left_out else "all"
+        click.echo(_line(name, _together(evaluated.results), evaluated.results))
 
 
 def _together(results: Sequence[SplitResult]) -> Score | None:
@@ -306,23 +297,24 @@ def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None
 
 def _together_json(results: Sequence[SplitResult]) -> Json:
     """The score over all splits; null where one of them has none."""
-    score = _together(results)
     return {
-        "hard": None if score is None else score.hard,
-        "soft": None if score is None else score.soft,
+        **_means_json(_together(results)),
         "measured": sum(result.measured for result in results),
         "unmeasured": sum(result.unmeasured for result in results),
     }
 
 
+def _means_json(score: Score | Measured | None) -> dict[str, Json]:
+    return {"hard": None, "soft": None} if score is None else some_of(score, "hard", "soft")
+
+
 def _split_json(result: SplitResult) -> Json:
+
     return {
         "split": result.split,
         "repeat": Place(result.place).repeat,
-        "hard": None if result.score is None else result.score.hard,
-        "soft": None if result.score is None else result.score.soft,
-        "measured": result.measured,
-        "unmeasured": result.unmeasured,
+        **_means_json(result.score),
+        **some_of(result, "measured", "unmeasured"),
         "problem": result.problem or None,
         "by_type": {name: plain_score(score) for name, score in result.by_type.items()},
         "calls_made_now": result.made,
@@ -350,10 +342,8 @@ def _item_json(row: RolloutCompleted) -> dict[str, Json]:
         "id": row.item,
         "type": row.task_type,
         "outcome": kind,
-        "hard": measured.hard if measured else None,
-        "soft": measured.soft if measured else None,
-        "prediction": row.prediction,
-        "failure": row.failure,
+        **_means_json(measured),
+        **some_of(row, "prediction", "failure"),
         "detail": outcome.message if isinstance(outcome, Failed) else row.detail,
     }
 

@@ -18,7 +18,7 @@ from skillopt_es.cli.terminal import write_exactly
 from skillopt_es.counting import counted
 from skillopt_es.deploy.files import write_file
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.interchange.run_files import result_files
@@ -293,7 +293,7 @@ def _sweep_of(log: EventLog) -> tuple[str, str]:
     return (folder.name, setting) if setting else ("", "")
 
 
-def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
+def _trajectories(log: EventLog) -> Iterator[tuple[int, RolloutCompleted, str]]:
     """Each rollout that has a trajectory, and its text."""
     from skillopt_es.engine.evidence import RecordedTexts
     from skillopt_es.engine.trajectories import unpacked
@@ -303,7 +303,7 @@ def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
     for recorded in log.read(types={"RolloutCompleted"}):
         if isinstance(recorded.event, RolloutCompleted) and recorded.event.trajectory:
             records = unpacked(recorded.event, evidence).records
-            yield recorded, "\n\n".join(f"[{kind}]\n{text}" for kind, text in records)
+            yield recorded.seq, recorded.event, "\n\n".join(f"[{kind}]\n{text}" for kind, text in records)
 
 
 def _export_results(log: EventLog, out: str) -> None:

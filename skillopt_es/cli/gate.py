@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.options import directory_option, json_option, place_option, run_argument, which_option
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.terminal import field, print_hanging, say
 from skillopt_es.counting import counted
@@ -35,21 +35,8 @@ def gate_command() -> None:
     type=click.IntRange(min=2),
     help="Try the validation items this many times under one skill (asks the target).",
 )
-@click.option(
-    "--which",
-    type=click.Choice(["best", "current", "initial"]),
-    default="best",
-    show_default=True,
-    help="Which skill.",
-)
-@click.option(
-    "--evals",
-    "evaluations",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("evals"),
-    show_default=True,
-    help="Where evaluations are recorded.",
-)
+@which_option("best", "current", "initial")
+@place_option(Path("evals"), "Where evaluations are recorded.", "--evals", "evaluations")
 @directory_option
 @json_option
 def calibrate_command(
@@ -207,12 +194,7 @@ def _json(of: Subject, which: str, found: Calibration | NotKnown, drawn: Path | 
     if not isinstance(found, Calibration):
         return {**head, "calibrated": False, "why": found.why, "next": _next(of, which)}
     items: list[Json] = [
-        {
-            "id": item,
-            "tried": each.tried,
-            "passed": each.passed,
-            "flip_rate": each.flips if each.tried > 1 else None,
-        }
+        {"id": item, "tried": each.tried, "passed": each.passed, "flip_rate": each.flips if each.tried > 1 else None}
         for item, each in found.items.items()
     ]
     return {

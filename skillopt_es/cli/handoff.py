@@ -12,6 +12,7 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.terminal import tell
+from skillopt_es.presenting.documents import some_of
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
@@ -124,10 +125,7 @@ def _plain(question: Question) -> Json:
     messages: list[Json] = [{"role": each.role, "content": each.content} for each in question.messages]
     return {
         "key": question.key,
-        "role": call.role,
-        "stage": call.stage,
-        "slot": call.slot,
-        "model": call.model,
+        **some_of(call, "role", "stage", "slot", "model"),
         "params": dict(call.request.params),
         "messages": messages,
     }

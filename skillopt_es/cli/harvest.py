@@ -16,6 +16,7 @@ from skillopt_es.cli.propose import FILE, propose_command, there
 from skillopt_es.cli.terminal import print_warning, tell
 from skillopt_es.counting import counted
 from skillopt_es.errors import DataError
+from skillopt_es.presenting.documents import some_of
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
@@ -255,10 +256,8 @@ def _decide(file: Path, each: Reviewed, word: str, task: Task | None = None) -> 
     changed = task if task is not None and task != each.draft else None
     at = datetime.now(UTC).isoformat(timespec="seconds")
     kept = word == "kept"
-    decision = Decision(
-        id=each.candidate.id, decision="kept" if kept else "left", at=at, task=changed if kept else None
-    )
-    appended(file, [decision])
+    task = changed if kept else None
+    appended(file, [Decision(id=each.candidate.id, decision="kept" if kept else "left", at=at, task=task)])
 
 
 def _one(harvest: dict[str, Reviewed], name: str) -> Reviewed:
@@ -276,8 +275,7 @@ def _plain(each: Reviewed) -> dict[str, Json]:
         "decision": each.decision,
         "kind": candidate.kind,
         "times": len(candidate.seen),
-        "accepted": candidate.accepted,
-        "answered": candidate.answered,
+        **some_of(candidate, "accepted", "answered"),
         "proposed_by": None if each.proposal is None or each.proposal.proposed is None else each.proposal.by,
         "task": each.draft,
     }

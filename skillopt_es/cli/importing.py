@@ -11,7 +11,6 @@ import click
 from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
-from skillopt_es.events.values import Json
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 
@@ -34,6 +33,7 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
     from skillopt_es.interchange.folder import read_folder
     from skillopt_es.interchange.imported_run import imported_run, write_run
     from skillopt_es.runs.folders import new_run_folder
+    from skillopt_es.runs.snapshot import snapshot
 
     now = datetime.now(UTC)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._") or "imported"
@@ -43,15 +43,9 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
         imported = imported_run(read_folder(folder))
         state = write_run(imported, run, now=lambda: datetime.now(UTC))
     if as_json:
-        print_json(_as_json(state, run))
+        print_json({"run": run.name, "folder": str(run), **snapshot(state)})
     else:
         _print(state, run, directory, len(imported.events))
-
-
-def _as_json(state: AnyState, run: Path) -> Json:
-    from skillopt_es.runs.snapshot import snapshot
-
-    return {"run": run.name, "folder": str(run), **snapshot(state)}
 
 
 def _print(state: AnyState, run: Path, directory: Path, events: int) -> None:

@@ -12,7 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_hanging, say
 from skillopt_es.counting import counted
-from skillopt_es.presenting.documents import by_hand_json, plain
+from skillopt_es.presenting.documents import by_hand_json, plain, some_of
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import by_hand_words
@@ -65,8 +65,7 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
                 {
                     "run": name,
                     "gate_metric": metric or None,
-                    "current": found.current,
-                    "best": found.best,
+                    **some_of(found, "current", "best"),
                     "by_hand": by_hand_json(hand),
                     "forks": [plain(fork) for fork in found.forks],
                     "nodes": [plain(node) for node in found.nodes],
@@ -156,17 +155,12 @@ def _facts(node: Node) -> tuple[str, str, str, str, str]:
     more = [f"against the score of {node.stale_from[:_HASH]}"] if node.stale_from else []
     more += [f"{node.reason.replace('_', ' ')}, {counted(node.repeats, 'repeat')}"] if node.reason else []
     more += ["promoted at the end"] if node.promoted else []
-    return _verdict(node), values, turned, node.skill[:_HASH], ", ".join(more)
+    verdict = "initial" if node.kind == "initial" else verdict_words(node.verdict)
+    return verdict, values, turned, node.skill[:_HASH], ", ".join(more)
 
 
 def _judged(node: Node) -> str:
     return "  ".join(part for part in _facts(node) if part)
-
-
-def _verdict(node: Node) -> str:
-    if node.kind == "initial":
-        return "initial"
-    return verdict_words(node.verdict)
 
 
 def _numbered(found: Lineage) -> Mapping[str, str]:

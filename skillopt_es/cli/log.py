@@ -19,13 +19,13 @@ from skillopt_es.cli.terminal import Toned, print_hanging, say, tell, width
 from skillopt_es.engine.call_records import shown_step, steps_of
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import unpacked
-from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
+from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored, only
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.requests import TOLD_COST
-from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.events.values import Json
 from skillopt_es.presenting.documents import plain_call, plain_event
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.numbers import shown_time
@@ -70,13 +70,7 @@ class _EventType(click.ParamType[str]):
 @directory_option
 @json_option
 def log_command(
-    run: str | None,
-    types: tuple[str, ...],
-    after: int,
-    last: int | None,
-    follow: bool,
-    directory: Path,
-    as_json: bool,
+    run: str | None, types: tuple[str, ...], after: int, last: int | None, follow: bool, directory: Path, as_json: bool
 ) -> int:
     """
     The events of a run, one line each. RUN is a name or a folder; the newest run when left out.
@@ -184,7 +178,9 @@ def print_found(found: Found, log: EventLog) -> None:
             for row in calls:
                 _print_call(row, log)
         case FoundSkill(skill, seq):
-            _print_skill(skill, seq)
+            click.echo(f"skill {skill.hash}, first in event {seq}")
+            for path, text in sorted(skill.files.items()):
+                _print_text(path, text)
 
 
 def found_json(found: Found, log: EventLog) -> Json:
@@ -202,10 +198,8 @@ def found_json(found: Found, log: EventLog) -> Json:
 
 def _tests(event: RunCompleted, log: EventLog) -> dict[str, Scored]:
     """The run's tests, with each type's."""
-    first = next(log.read(until=1)).event
-    assert isinstance(first, RunStarted)
-    scored = [each.event for each in log.read(types=("SkillScored",)) if isinstance(each.event, SkillScored)]
-    tests = [each for each in scored if each.purpose == "test"]
+    [(_, first)] = only(RunStarted, log.read(until=1))
+    tests = (each for _, each in only(SkillScored, log.read(types=("SkillScored",))) if each.purpose == "test")
     return tests_by_name(tests, initial=first.skill.hash, best=event.best, final=event.final)
 
 
@@ -295,12 +289,6 @@ def _tokens(row: CallRow) -> str:
     call = row.call
     counts = (("in", call.input_tokens), ("out", call.output_tokens))
     return ", ".join(f"{'?' if count is None else f'{count:,}'} tokens {name}" for name, count in counts)
-
-
-def _print_skill(skill: SkillTree, seq: int) -> None:
-    click.echo(f"skill {skill.hash}, first in event {seq}")
-    for path, text in sorted(skill.files.items()):
-        _print_text(path, text)
 
 
 def _print_text(title: str, text: str) -> None:

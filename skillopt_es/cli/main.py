@@ -114,7 +114,9 @@ class LazyGroup(click.Group):
         """The command that is meant; for none, which name is close."""
         if args[0] in COMMANDS or args[0].startswith("-"):
             name, command, rest = super().resolve_command(ctx, args)
-            return name, command, rest if command is None else _moments_apart(command, rest)
+            from skillopt_es.cli.options import moments_apart
+
+            return name, command, rest if command is None else moments_apart(command, rest)
         from difflib import get_close_matches
 
         close = " or ".join(f"`{name}`" for name in get_close_matches(args[0], COMMANDS, n=2))
@@ -133,12 +135,6 @@ class LazyGroup(click.Group):
         """The list of commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
-
-
-def _moments_apart(command: click.Command, words: list[str]) -> list[str]:
-    from skillopt_es.cli.options import moments_apart
-
-    return moments_apart(command, words)
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -64,10 +64,24 @@ def config_here(other: str = "; `--demo demo` takes the bundled demo") -> Path |
     return Path(CONFIG)
 
 
-def place_option(usual: Path, what: str) -> Callable[[F], F]:
+def place_option(usual: Path, what: str, flag: str = "--dir", name: str = "directory") -> Callable[[F], F]:
     """`--dir`: where folders of a kind are."""
     kind = click.Path(path_type=Path, file_okay=False)
-    return click.option("--dir", "directory", type=kind, default=usual, show_default=True, help=what)
+    return click.option(flag, name, type=kind, default=usual, show_default=True, help=what)
+
+
+def which_option(*skills: str, what: str = "Which skill.") -> Callable[[F], F]:
+    """`--which`: a skill of the run, by its name there; the best one when left out."""
+    return click.option("--which", type=click.Choice(skills), default="best", show_default=True, help=what)
+
+
+def config_named(config: Path | None, demo: str | None) -> Path | None:
+    """The file of a CONFIG or a --demo, or else the config of the current folder; None for the bundled demo."""
+    from skillopt_es.config import demo_config
+
+    if config is not None and demo is not None:
+        raise click.UsageError("give a CONFIG or a --demo, not both")
+    return config or config_here() if demo is None else demo_config(demo)
 
 
 def directory_option(command: F) -> F:

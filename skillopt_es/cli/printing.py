@@ -53,11 +53,7 @@ def tell_of(config: RunConfig) -> None:
 
 
 def print_table(
-    headers: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    right: Sequence[int] = (),
-    verdicts: Sequence[int] = (),
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), verdicts: Sequence[int] = ()
 ) -> None:
     """
     An aligned table on stdout; columns in `right` are right-aligned, those in `verdicts` in the tone of what they say.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import math
 import signal
 import sqlite3
 import sys
@@ -35,7 +36,7 @@ GARBAGE_THRESHOLD = 20_000
 # Some thousands of calls of each role at once; a limit that is higher, or none, is of no more use.
 MOST_OPEN_FILES = 8192
 # SQLite says the same of other causes: below this limit, too many open files is the likely one.
-_FEW_OPEN_FILES = 1024
+_FEW = 1024
 
 
 def prepare_process() -> None:
@@ -61,43 +62,36 @@ def prepare_process() -> None:
 
 def too_few_files(workers: int, roles: int) -> str:
     """What to tell a user whose shell allows fewer open files than so many workers need; empty where it does not."""
-    with suppress(ImportError):
-        import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = files_needed(workers, roles)
-        if soft != resource.RLIM_INFINITY and soft < needed:
-            return (
-                f"this shell allows {soft} open files, and {workers} workers need more: fewer will run at once "
-                f"(`ulimit -n {needed}` allows them)"
-            )
-    return ""
+    most, needed = _most_files(), files_needed(workers, roles)
+    if most >= needed:
+        return ""
+    return (
+        f"this shell allows {most} open files, and {workers} workers need more: fewer will run at once "
+        f"(`ulimit -n {needed}` allows them)"
+    )
 
 
 def few_files(error: BaseException) -> str:
     """The sentence for an error that comes from too many open files, whoever raised it; empty for any other."""
     seen: BaseException | None = error
+    most = _most_files()
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in {errno.EMFILE, errno.ENFILE}:
-            return f"too many open files: {_allowed()}"
-        if isinstance(seen, sqlite3.OperationalError) and "unable to open database file" in str(seen) and _are_few():
-            return f"the log cannot be opened, most likely for too many open files: {_allowed()}"
+            return f"too many open files: this shell allows {most} at once"
+        if isinstance(seen, sqlite3.OperationalError) and "unable to open database file" in str(seen) and most < _FEW:
+            return f"the log cannot be opened, most likely for too many open files: this shell allows {most} at once"
         seen = seen.__cause__ or seen.__context__
     return ""
 
 
-def _allowed() -> str:
-    import resource
-
-    return f"this shell allows {resource.getrlimit(resource.RLIMIT_NOFILE)[0]} at once"
-
-
-def _are_few() -> bool:
-    with suppress(ImportError):
+def _most_files() -> float:
+    """How many files this process may have open."""
+    with suppress(ImportError):  # Windows has neither the module nor the limit
         import resource
 
-        return 0 <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEW_OPEN_FILES
-    return False
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return math.inf if soft == resource.RLIM_INFINITY else soft
+    return math.inf
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

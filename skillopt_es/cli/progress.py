@@ -42,12 +42,7 @@ class Progress:
     """An observer that knows where a run is and says so."""
 
     def __init__(
-        self,
-        folder: Path,
-        console: Console,
-        *,
-        live: Live | None,
-        clock: Callable[[], float] = time.monotonic,
+        self, folder: Path, console: Console, *, live: Live | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.notice = self.opening = ""  # what is said once the run has begun, before its name and after it
         self._folder = folder

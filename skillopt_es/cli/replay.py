@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
 
 from skillopt_es.audit.check import check
 from skillopt_es.cli.options import directory_option, json_option, moment_option
@@ -80,8 +79,9 @@ def _replay(
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.printing import as_found
     from skillopt_es.engine.algorithms import fold_log
+    from skillopt_es.runs.lookup import seq_of
 
-    seq = _seq(reading, until)
+    seq = reading.end if until is None else seq_of(reading, until)
     state, _ = fold_log(reading.read(until=seq))
     cut = reading.until < seq
     if reading.problem is not None and (cut or until is None) and (out is not None or state is None):
@@ -98,12 +98,6 @@ def _replay(
             click.echo(f"written    {out}/ (current, best, state.json)")
     found = as_found(reading, shown=cut or until is None)
     return found or _verdict(report, quiet=as_json)
-
-
-def _seq(reading: Reading, until: Moment | None) -> int:
-    from skillopt_es.runs.lookup import seq_of
-
-    return reading.end if until is None else seq_of(reading, until)
 
 
 def _verdict(report: CheckReport | None, *, quiet: bool) -> int:
@@ -202,13 +196,6 @@ def _standing(state: AnyState, standing: Standing) -> str:
     return f"{shown_value(standing.value)}{said}  {standing.skill.hash[:12]}  {standing.origin}"
 
 
-@frozen
-class Unreadable:
-    """Why a log could not be checked at all."""
-
-    why: str
-
-
 def check_log(log: EventLog, folder: Path, until: int | None = None) -> CheckReport:
     """Derives every decision of a log again."""
     return asyncio.run(check(log, Journal(log.reader), folder, until=until))
@@ -220,9 +207,10 @@ def check_runs(folders: Sequence[Path], *, as_json: bool) -> int:
     bad = 0
     for folder in folders:
         report = _checked(folder)
-        bad += isinstance(report, Unreadable) or not report.ok
+        bad += isinstance(report, str) or not report.ok
         if as_json:
-            rows.append({"run": folder.resolve().name, "folder": str(folder), "check": _json_of(report)})
+            said: Json = {"ok": False, "error": report} if isinstance(report, str) else report_json(report)
+            rows.append({"run": folder.resolve().name, "folder": str(folder), "check": said})
         else:
             _print_row(folder, report)
     if as_json:
@@ -232,17 +220,18 @@ def check_runs(folders: Sequence[Path], *, as_json: bool) -> int:
     return 1 if bad else 0
 
 
-def _checked(folder: Path) -> CheckReport | Unreadable:
+def _checked(folder: Path) -> CheckReport | str:
+    """The report on a log, or why it could not be checked at all."""
     try:
         with whole_log(folder) as log:
             return check_log(log, folder)
     except SkillOptError as error:
-        return Unreadable(str(error))
+        return str(error)
 
 
-def _print_row(folder: Path, report: CheckReport | Unreadable) -> None:
-    if isinstance(report, Unreadable):
-        click.echo(f"unreadable  {folder}: {report.why}")
+def _print_row(folder: Path, report: CheckReport | str) -> None:
+    if isinstance(report, str):
+        click.echo(f"unreadable  {folder}: {report}")
         return
     done = f"{counted(report.decisions, 'decision')} from {counted(report.rollouts, 'rollout')}"
     if report.ok:
@@ -273,7 +262,3 @@ def report_json(report: CheckReport) -> Json:
         "mismatch": found[0] if found else None,
         "mismatches": found,
     }
-
-
-def _json_of(report: CheckReport | Unreadable) -> Json:
-    return {"ok": False, "error": report.why} if isinstance(report, Unreadable) else report_json(report)

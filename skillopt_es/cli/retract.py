@@ -14,7 +14,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import tell
 from skillopt_es.counting import counted
-from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.documents import plain, some_of
 from skillopt_es.presenting.words import short, unsaid_words
 
 if TYPE_CHECKING:
@@ -83,7 +83,15 @@ def retract_command(
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
 
-    _check_words(item, trajectory, apply=apply, erase=erase, reason=reason.strip(), name=name, also=also)
+    refused = {
+        "retract what? Say --item ID or --trajectory T": (item is None) == (trajectory is None),
+        "--reason says why, for those who come later: --reason 'wrong label'": (apply or erase) and not reason.strip(),
+        "--name names the fork that --apply makes": name is not None and not apply,
+        "--also says what --erase looks for": also is not None and not erase,
+    }
+    for why_not, is_so in refused.items():
+        if is_so:
+            raise click.UsageError(why_not)
     folder = find_run(run, directory)
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     with Reading.of(folder) as reading:
@@ -104,35 +112,15 @@ def retract_command(
     if erase:
         lines = [line.strip() for line in also or () if line.strip()]
         erased = [_erased(each, evidence, why, who, lines) for each in (folder, *([made.fork.folder] if made else []))]
-        done["erased"] = [each.as_json() for each in erased]
+        done["erased"] = [plain(each) for each in erased]
     if as_json:
         print_json({"run": folder.name, "problem": None, **_json(found), **done})
         return 0
     if made is not None:
         _print_fork(made, found)
     for each in erased:
-        _print_erased(each)
+        click.echo("\n".join(each.lines()))
     return 0
-
-
-def _check_words(
-    item: str | None,
-    trajectory: str | None,
-    *,
-    apply: bool,
-    erase: bool,
-    reason: str,
-    name: str | None,
-    also: TextIO | None,
-) -> None:
-    if (item is None) == (trajectory is None):
-        raise click.UsageError("retract what? Say --item ID or --trajectory T")
-    if (apply or erase) and not reason:
-        raise click.UsageError("--reason says why, for those who come later: --reason 'wrong label'")
-    if name is not None and not apply:
-        raise click.UsageError("--name names the fork that --apply makes")
-    if also is not None and not erase:
-        raise click.UsageError("--also says what --erase looks for")
 
 
 def _user() -> str:
@@ -148,8 +136,7 @@ def _evidence(item: str | None, trajectory: str | None, reading: Reading) -> Evi
     from skillopt_es.runs.items import split_of
 
     if item is None:
-        assert trajectory is not None
-        return trajectory_named(trajectory, reading)
+        return trajectory_named(trajectory or "", reading)
     split_of(item, reading)
     return Evidence(item)
 
@@ -190,8 +177,7 @@ def _fork_json(made: Retracted) -> Json:
         "seq": made.fork.opening.seq,
         "steps": made.fork.state.steps_done,
         "steps_to_do_again": made.again,
-        "by": made.event.by,
-        "reason": made.event.reason,
+        **some_of(made.event, "by", "reason"),
     }
 
 
@@ -255,7 +241,3 @@ def _print_fork(made: Retracted, found: Descent) -> None:
         f"{counted(opening.inherited, 'recorded call')} to answer what is still the same"
     )
     click.echo(f"next        {resume_hint(made.fork.folder)}")
-
-
-def _print_erased(each: Erased) -> None:
-    click.echo("\n".join(each.lines()))

@@ -206,14 +206,7 @@ def continue_command(
 
 
 def _drive(
-    work: Training,
-    folder: Path,
-    ending: Ending,
-    *,
-    quiet: bool,
-    as_json: bool,
-    notice: str = "",
-    opening: str = "",
+    work: Training, folder: Path, ending: Ending, *, quiet: bool, as_json: bool, notice: str = "", opening: str = ""
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
     from attrs import evolve

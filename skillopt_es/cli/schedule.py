@@ -41,12 +41,7 @@ class _Nightly:
 @click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="The most money of one night.")
 @click.option("--notify", metavar="WHAT", help="Tell somebody when it has ended, as `run --notify` does.")
 def schedule_command(
-    config: Path,
-    system: str | None,
-    moment: str,
-    max_calls: int | None,
-    max_cost: float | None,
-    notify: str | None,
+    config: Path, system: str | None, moment: str, max_calls: int | None, max_cost: float | None, notify: str | None
 ) -> None:
     """
     Print what starts a run of CONFIG each night, with a budget. Nothing is installed: put it where it says.

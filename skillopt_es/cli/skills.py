@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from attrs import frozen
 
-from skillopt_es.cli.options import moment_option
+from skillopt_es.cli.options import moment_option, which_option
 from skillopt_es.cli.terminal import print_note
 from skillopt_es.deploy.files import write_built
 from skillopt_es.deploy.folder import SkillFolder
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., object])
-_WHICH = ("best", "current", "certified", "initial")
 
 
 @frozen(kw_only=True)
@@ -56,7 +55,7 @@ def skill_options(command: F) -> F:
         return command(*args, choice=SkillChoice(which=which, at=at, name=name, description=description), **others)
 
     options = (
-        click.option("--which", type=click.Choice(_WHICH), default="best", show_default=True, help="Which skill."),
+        which_option("best", "current", "certified", "initial"),
         moment_option("--at", "at", "The skill as it was at the end of this step or epoch, or after this event."),
         click.option("--name", help="What agents call the skill: lower-case letters, digits and hyphens."),
         click.option("--description", help="What the skill does and when to use it: agents choose skills by this."),

@@ -30,7 +30,15 @@ from skillopt_es.engine.algorithms import algorithm_named, planned_steps
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.certificates import certificate_json
-from skillopt_es.presenting.documents import by_hand_json, plain, plain_fields, plain_judged, plain_origin, plain_score
+from skillopt_es.presenting.documents import (
+    by_hand_json,
+    plain,
+    plain_fields,
+    plain_judged,
+    plain_origin,
+    plain_score,
+    some_of,
+)
 from skillopt_es.presenting.numbers import shown_amount, shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import step_verdict, verdict_words
 from skillopt_es.presenting.words import (
@@ -101,7 +109,11 @@ def _null(folder: Path) -> tuple[Null, Flips] | None:
     return measured_null(folder)
 
 
-_STEP_HEADERS = ("step", "epoch", "train", "edits", "notes", "current", "candidate", "verdict", "best")
+_RUN_HEADERS: tuple[str, ...] = (
+    *("run", "status", "step", "current", "best", "metric", "over", "test", "calls", "cost", "last written (UTC)"),
+)
+_STEP_HEADERS: tuple[str, ...] = ("step", "epoch", "train", "edits", "notes", "current", "candidate", "verdict", "best")
+
 _EDITS = "edits: proposed/merged/chosen/applied"
 _TRAIN = (
     "train: hard score of the tasks drawn for the step; where only tasks that fail are drawn, it may fall while the "
@@ -113,19 +125,7 @@ def print_runs(found: Sequence[Overview | Unreadable]) -> None:
     """A table of the runs, and after it what is wrong with those that are not whole or cannot be read."""
     rows = [_run_row(each) for each in found]
     shown = [each for each in found if isinstance(each, Overview)]
-    headers: tuple[str, ...] = (
-        "run",
-        "status",
-        "step",
-        "current",
-        "best",
-        "metric",
-        "over",
-        "test",
-        "calls",
-        "cost",
-        "last written (UTC)",
-    )
+    headers = _RUN_HEADERS
     metrics = sorted({each.summary.metric for each in shown if not each.summary.is_evaluation} - {""})
     if len(metrics) < 2:
         headers, *rows = _without("metric", headers, rows)
@@ -187,15 +187,12 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "status": each.status,
         "paused": summary.paused or None,
         "stopped": None if summary.stopped is None else summary.stopped.reason,
-        "epoch": summary.epoch,
-        "epochs": summary.epochs,
-        "step": summary.step,
+        **some_of(summary, "epoch", "epochs", "step"),
         "steps": planned_steps(summary),
         "gate_metric": summary.metric or None,
         "current": _held(summary, summary.current),
         "best": _held(summary, summary.best),
-        "events": each.events,
-        "calls": each.calls,
+        **some_of(each, "events", "calls"),
         "currency": each.currency or None,
         "cost": each.cost,
         "test_scores": {name: plain_score(scored.score) for name, scored in _tests(summary).items()},
@@ -277,7 +274,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
 def _print_steps(summary: Summary) -> None:
     """One line a step and one an epoch's end."""
     rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
-    headers: tuple[str, ...] = _STEP_HEADERS
+    headers = _STEP_HEADERS
     if not any(line.notes for line in summary.step_lines):
         headers, *rows = _without("notes", headers, rows)
     verdict = headers.index("verdict")
@@ -411,15 +408,7 @@ def _candidate(line: StepLine | EpochLine) -> str:
 
 def _epoch_row(line: EpochLine) -> tuple[str, ...]:
     ended = f"slow update: {verdict_words(line.slow_update)}" if line.slow_update else "epoch ended"
-    return (
-        "",
-        str(line.epoch),
-        *[""] * 3,
-        shown_value(line.current),
-        _candidate(line),
-        ended,
-        shown_value(line.best),
-    )
+    return ("", str(line.epoch), *[""] * 3, shown_value(line.current), _candidate(line), ended, shown_value(line.best))
 
 
 def _where_to(started: RunStarted | None) -> str:

@@ -18,9 +18,10 @@ from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.terminal import field, print_error, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import some_of
 
 if TYPE_CHECKING:
-    from skillopt_es.projections.seeds import Mean
+    from skillopt_es.projections.seeds import Against, Mean
     from skillopt_es.sweeps.facts import Fact, SettingDropped, SweepState
     from skillopt_es.sweeps.table import Row, Table
 
@@ -78,10 +79,11 @@ def run_command(
     """
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.cli.terminal import shown_by
+    from skillopt_es.runs.folders import checked_name
     from skillopt_es.sweeps.drive import Outside, drive
     from skillopt_es.sweeps.plan import read_plan
 
-    folder = _folder(file, name, directory)
+    folder = directory / checked_name("--name", file.stem if name is None else name)
     plan = read_plan(file)
     prepare_process()
     told = notifying(notify, "sweep", folder.name, str(folder))
@@ -114,12 +116,6 @@ def status_command(what: str | None, directory: Path, as_json: bool) -> int:
     folder = _found(what, directory)
     _print(read_sweep(folder), folder, as_json=as_json, runs=True)
     return 0
-
-
-def _folder(file: Path, name: str | None, directory: Path) -> Path:
-    from skillopt_es.runs.folders import checked_name
-
-    return directory / checked_name("--name", file.stem if name is None else name)
 
 
 def _again(file: str, folder: Path) -> str:
@@ -224,19 +220,8 @@ def _status(state: SweepState, folder: Path) -> str:
 
 
 def _print_table(table: Table) -> None:
-    headers = [
-        "setting",
-        "runs",
-        table.scored_by,
-        f"± {table.scored_by}",
-        "behind",
-        "± behind",
-        "p",
-        "",
-        "calls",
-        "tokens",
-        "cost",
-    ]
+    score = table.scored_by
+    headers = ["setting", "runs", score, f"± {score}", "behind", "± behind", "p", "", "calls", "tokens", "cost"]
     rows = [_cells(each) for each in table.rows]
     if not any(each.currency for each in table.rows):
         headers, *rows = (row[:-1] for row in (headers, *rows))
@@ -361,19 +346,9 @@ def _row_json(row: Row) -> Json:
         "completed": row.done,
         "score": _mean_json(row.score),
         "leads": row.leads,
-        "against_leader": None
-        if compared is None
-        else {
-            "difference": _mean_json(compared.difference),
-            "p": compared.chance,
-            "within_noise": compared.within_noise,
-        },
-        "dropped": None
-        if row.dropped is None
-        else {"highest": row.dropped.highest, "by": row.dropped.by, "lowest": row.dropped.lowest},
-        "calls": row.calls,
-        "input_tokens": row.input_tokens,
-        "output_tokens": row.output_tokens,
+        "against_leader": None if compared is None else _against_json(compared),
+        "dropped": None if row.dropped is None else {**some_of(row.dropped, "highest", "by", "lowest")},
+        **some_of(row, "calls", "input_tokens", "output_tokens"),
         "cost": None if row.cost is None else float(row.cost),
         "currency": row.currency or None,
         "usage_is_whole": row.whole,
@@ -381,7 +356,13 @@ def _row_json(row: Row) -> Json:
     }
 
 
+def _against_json(compared: Against) -> Json:
+    said = {"difference": _mean_json(compared.difference), "p": compared.chance}
+    return {**said, "within_noise": compared.within_noise}
+
+
 def _mean_json(mean: Mean | None) -> Json:
+
     if mean is None:
         return None
     interval: Json = None if mean.interval is None else [mean.interval.low, mean.interval.high]

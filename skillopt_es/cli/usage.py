@@ -93,8 +93,7 @@ def _as_json(spent: Spent) -> dict[str, Json]:
     }
     return {
         "currency": spent.currency or None,
-        "crashes": spent.crashes,
-        "inherited": spent.inherited,
+        **some_of(spent, "crashes", "inherited"),
         "ahead": plain(spent.ahead.made),
         "ahead_wasted": plain(spent.ahead.wasted),
         "repeats": spent.ahead.repeats,
@@ -244,8 +243,7 @@ def _spent_cells(usage: UsageSums, found: Improvement, money: bool) -> tuple[str
 def _improvement_json(found: Improvement, used: Spent) -> dict[str, Json]:
     return {
         "currency": used.currency or None,
-        "inherited": used.inherited,
-        "crashes": used.crashes,
+        **some_of(used, "inherited", "crashes"),
         **some_of(found, "first", "best", "points"),
         "accepted_edits": found.edits,
         "lines": found.lines,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.deploy.evidence import facts_of
 from skillopt_es.deploy.facts import Facts, Which
@@ -14,7 +14,7 @@ from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
 from skillopt_es.deploy.frontmatter import problems_of
 from skillopt_es.deploy.provenance import FILE, Provenance, plain_facts, read_provenance
 from skillopt_es.errors import DataError, NotInRun
-from skillopt_es.events.catalog import RunForked
+from skillopt_es.events.catalog import RunForked, only
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.plain import is_executable
@@ -126,7 +126,8 @@ def exported_in(place: Path, runs: Collection[str]) -> tuple[str, ...]:
 def folder_problems(folder: Path, document: Provenance) -> list[str]:
     """What is not as it was exported: files by their digests, the hash of the measured skill, the frontmatter."""
     there = dict(_files(folder))
-    problems = list(_file_problems(folder, document, there)) or list(_hash_problems(document, there))
+    plain = {path: content for path, content in there.items() if content is not None}
+    problems = list(_file_problems(folder, document, there)) or list(_hash_problems(document, plain))
     text = (there.get(SKILL_FILE) or b"").decode(errors="replace")
     broken = problems_of(text, document.folder.name)
     if broken:
@@ -164,7 +165,7 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes | None]]:
             yield name, None
 
 
-def _hash_problems(document: Provenance, there: Mapping[str, bytes | None]) -> Iterator[str]:
+def _hash_problems(document: Provenance, there: Mapping[str, bytes]) -> Iterator[str]:
     """The hash of the measured skill, computed again from the files as `hashed` in the document says."""
     skill, head = document.facts.skill, document.folder.frontmatter
     here = {file.measured_as for file in document.folder.files}
@@ -172,7 +173,6 @@ def _hash_problems(document: Provenance, there: Mapping[str, bytes | None]) -> I
     rows = [] if skill.main else [each for each in skill.files.items() if each[0] not in here]
     for file in document.folder.files:
         content = there[file.path]
-        assert content is not None
         if file.measured_as == skill.main:
             content = head.measured.encode() + content[head.bytes :]
         rows.append((file.measured_as, digest_of(content)))
@@ -188,7 +188,7 @@ def log_problems(log: EventLog, claimed: Facts) -> Iterator[str]:
     """The first thing in which a folder's facts differ from what the log says."""
     own = {log.run.run_id}
     try:
-        own |= {each.event.parent_id for each in log.read(types=("RunForked",)) if isinstance(each.event, RunForked)}
+        own |= {fork.parent_id for _, fork in only(RunForked, log.read(types=("RunForked",)))}
         if claimed.run.id not in own:
             yield f"it belongs to run {claimed.run.name} ({claimed.run.id}), and {log.run.name} is {log.run.run_id}"
             return
@@ -196,30 +196,20 @@ def log_problems(log: EventLog, claimed: Facts) -> Iterator[str]:
         if claimed.log.seq > last:
             yield f"it names event {claimed.log.seq}, and {log.run.name} ends at event {last}"
             return
-        said = plain_facts(facts_of(log, claimed.skill.which, claimed.log.seq)[1])
+        _, facts = facts_of(log, claimed.skill.which, claimed.log.seq)
     except (LogError, NotInRun) as error:
         yield f"the log cannot be followed to event {claimed.log.seq}: {error}"
         return
-    here = plain_facts(claimed)
+    if all(each.decided is None for each in claimed.scores):
+        facts = evolve(facts, scores=tuple(evolve(each, decided=None) for each in facts.scores))
+    if claimed.run.id != log.run.run_id:  # a fork has the same events under another name
+        facts = evolve(facts, run=evolve(facts.run, id=claimed.run.id, name=claimed.run.name))
+    here, said = plain_facts(claimed), plain_facts(facts)
     if claimed.lines is None:  # of an export that did not say it yet
         del here["lines"]
-    if all(each.decided is None for each in claimed.scores):
-        said["scores"] = [{**_mapping(each), "decided": None} for each in _listed(said["scores"])]
-    if claimed.run.id != log.run.run_id:  # a fork has the same events under another name
-        said["run"] = {**_mapping(said["run"]), "id": claimed.run.id, "name": claimed.run.name}
     # The chain first: when its head is another one, that is what is wrong, and not the facts that follow from it.
     for key in sorted(here, key=lambda key: key != "log"):
         yield from _differences(key, here[key], said[key])
-
-
-def _listed(value: Json) -> list[Json]:
-    assert isinstance(value, list)
-    return value
-
-
-def _mapping(value: Json) -> dict[str, Json]:
-    assert isinstance(value, dict)
-    return value
 
 
 def _differences(place: str, here: Json, there: Json) -> Iterator[str]:

@@ -37,6 +37,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
+    only,
     skills_in,
 )
 from skillopt_es.events.codec import canonical_json
@@ -44,7 +45,7 @@ from skillopt_es.events.log import EventLog, Head
 from skillopt_es.events.values import GateVerdict, SkillTree, digest_of
 from skillopt_es.gate.bets import ERROR
 from skillopt_es.projections.by_hand import BY_HAND_TYPES, by_hand
-from skillopt_es.projections.certificate import still_wants, wants_certificate
+from skillopt_es.projections.deciding import CERTIFICATE, setting_after, setting_in
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in, text_of
@@ -55,26 +56,24 @@ _TYPES = frozenset({*LINEAGE_TYPES, *BY_HAND_TYPES, "RunResumed", "GapFound", "C
 def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[SkillTree, Facts]:
     """A skill of a run as it was after an event (default: now), and what the log says about it."""
     end = _end(log, until)
-    skill = _skill_at(log, which, end.seq)
+    state, _ = fold_log(log.read(until=end.seq))
+    if state is None:
+        raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
+    started, splits = state.started, state.started.splits
+    skill = started.skill if which == "initial" else state.standings[which].skill
     records = list(log.read(until=end.seq, types=_TYPES))
-    started = records[0].event
-    assert isinstance(started, RunStarted)
     settings = settings_in(records)
     tree = lineage(records)
     node = _node(tree, which, skill.hash)
     made = _made(records, tree, node, skill.hash)
-    verdict = next((each for each in reversed(records) if _judges(each, node, skill.hash)), None)
-    gate = None if verdict is None else _gate(verdict, settings)
+    judged = ((each, _verdict(each, node, skill.hash)) for each in reversed(records))
+    gate = next((_gate(each, verdict, settings) for each, verdict in judged if verdict is not None), None)
     facts = Facts(
-        run=_run(log, records, settings),
+        run=_run(log, started, records, settings),
         log=ChainHead(seq=end.seq, hash=end.hash),
         data={
-            name: DataFacts(items=len(ids), digest=started.splits.digests.get(name))
-            for name, ids in (
-                ("train", started.splits.train),
-                ("val", started.splits.val),
-                ("test", started.splits.test),
-            )
+            name: DataFacts(items=len(ids), digest=splits.digests.get(name))
+            for name, ids in (("train", splits.train), ("val", splits.val), ("test", splits.test))
         },
         skill=SkillFacts(
             which=which,
@@ -87,9 +86,9 @@ def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[Ski
         gate=gate,
         ungated="" if gate else _why_ungated(made.kind),
         scores=tuple(
-            _evaluation(each, started.skill.hash)
+            _evaluation(each, event, started.skill.hash)
             for each in records
-            if isinstance(each.event, SkillScored) and each.event.skill == skill.hash and each.event.purpose != "train"
+            if isinstance(event := each.event, SkillScored) and event.skill == skill.hash and event.purpose != "train"
         ),
         lines=origins_of(log, which, skill, end.seq),
         certificate=_certified(records, started, skill.hash),
@@ -104,21 +103,12 @@ def _end(log: EventLog, until: int | None) -> Head:
     return next((Head(each.seq, each.hash) for each in log.read(after=until - 1, until=until)), Head(0, ""))
 
 
-def _skill_at(log: EventLog, which: Which, seq: int) -> SkillTree:
-    state, _ = fold_log(log.read(until=seq))
-    if state is None:
-        raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
-    return state.started.skill if which == "initial" else state.standings[which].skill
-
-
 def _ref(recorded: Recorded) -> EventRef:
     return EventRef(seq=recorded.seq, type=type(recorded.event).__name__, hash=recorded.hash)
 
 
-def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunFacts:
-    started = records[0].event
-    assert isinstance(started, RunStarted)
-    forks = [each.event for each in records if isinstance(each.event, RunForked)]
+def _run(log: EventLog, started: RunStarted, records: Sequence[Recorded], settings: Settings) -> RunFacts:
+    forks = (fork for _, fork in only(RunForked, records))
     hand = by_hand(each.event for each in records)
     return RunFacts(
         id=log.run.run_id,
@@ -127,7 +117,7 @@ def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunF
         config_digest=digest_of(canonical_json(settings).encode()),
         models={role: f"{backend_of(settings, role)}/{model_of(settings, role)}" for role in ("target", "optimizer")},
         by_hand=hand.counts if hand else None,
-        forked_from=tuple(Fork(run=fork.parent, run_id=fork.parent_id, seq=fork.seq) for fork in forks),
+        forked_from=tuple(Fork(run=each.parent, run_id=each.parent_id, seq=each.seq) for each in forks),
     )
 
 
@@ -167,20 +157,17 @@ def _ancestors(tree: Lineage, node: Node | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:
-    """Whether an event is the verdict on a node's text."""
-    match recorded.event:
-        case CandidateGated(candidate=candidate, step=step):
-            return candidate == skill and node is not None and node.kind == "candidate" and step == node.step
-        case SlowUpdateApplied(candidate=candidate, verdict=GateVerdict(candidate_value=value), epoch=epoch):
-            return candidate == skill and node is not None and epoch == node.epoch and value is not None
-        case _:
-            return False
+def _verdict(recorded: Recorded, node: Node | None, skill: str) -> GateVerdict | None:
+    """The verdict on a node's text, where an event is that."""
+    event = recorded.event
+    if node is None or not isinstance(event, CandidateGated | SlowUpdateApplied) or event.candidate != skill:
+        return None
+    if isinstance(event, CandidateGated):
+        return event.verdict if node.kind == "candidate" and event.step == node.step else None
+    return event.verdict if event.epoch == node.epoch and event.verdict.candidate_value is not None else None
 
 
-def _gate(recorded: Recorded, settings: Settings) -> Gate:
-    assert isinstance(recorded.event, CandidateGated | SlowUpdateApplied)
-    verdict = recorded.event.verdict
+def _gate(recorded: Recorded, verdict: GateVerdict, settings: Settings) -> Gate:
     counted = verdict.compared is not None
     return Gate(
         event=_ref(recorded),
@@ -199,9 +186,7 @@ def _gate(recorded: Recorded, settings: Settings) -> Gate:
     )
 
 
-def _evaluation(recorded: Recorded, initial: str) -> Evaluation:
-    event = recorded.event
-    assert isinstance(event, SkillScored)
+def _evaluation(recorded: Recorded, event: SkillScored, initial: str) -> Evaluation:
     return Evaluation(
         event=_ref(recorded),
         place=event.place,
@@ -217,17 +202,17 @@ def _evaluation(recorded: Recorded, initial: str) -> Evaluation:
 
 def _certified(records: Sequence[Recorded], started: RunStarted, skill: str) -> Certified | None:
     """What was proved by then; None where nobody asked for a certificate."""
-    wanted = wants_certificate(started)
+    wanted = setting_in(started, CERTIFICATE)
     moves: list[tuple[Recorded, CertificateWagered]] = []
     for each in records:
         match each.event:
             case RunForked() | RunResumed():
-                wanted = still_wants(wanted, each.event.overrides)
+                wanted = setting_after(wanted, CERTIFICATE, each.event.overrides)
             case CertificateWagered(moved=True):
                 moves.append((each, each.event))
     if not moves:
         initial = started.skill.hash
-        return Certified(error=ERROR, skill=initial, is_this=skill == initial) if wanted else None
+        return Certified(error=ERROR, skill=initial, is_this=skill == initial) if wanted is True else None
     recorded, won = moves[-1]
     return Certified(
         error=ERROR,

@@ -212,8 +212,7 @@ def uninstall(skills: Path, name: str, *, force: bool) -> Removed:
         restores = _is_there(shelf.backup)
         if there.backup and not restores and not force:
             raise OutputRefused(
-                f"what {shelf.place} replaced is no longer in {shelf.backup}",
-                hint="--force removes the skill anyway",
+                f"what {shelf.place} replaced is no longer in {shelf.backup}", hint="--force removes the skill anyway"
             )
         if restores:
             shelf.swap(shelf.backup)

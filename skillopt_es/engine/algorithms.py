@@ -17,8 +17,8 @@ from skillopt_es.engine.algorithm import Algorithm, Deed
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
-from skillopt_es.projections import core, limits
-from skillopt_es.projections.limits import calls_allowed
+from skillopt_es.projections import core
+from skillopt_es.projections.deciding import MOST_CALLS, setting_in
 from skillopt_es.projections.state import AnyState, OutOfPlace
 from skillopt_es.projections.summary import Summary
 from skillopt_es.version import installed_for
@@ -28,7 +28,7 @@ ALGORITHMS = "skillopt_es.algorithms"
 
 def most_calls(state: AnyState) -> int | None:
     """The calls that a run may make, as it was started or resumed; None for any number."""
-    most = state.overrides.get(limits.KEY, calls_allowed(state.started))
+    most = state.overrides.get(MOST_CALLS, setting_in(state.started, MOST_CALLS))
     return most if isinstance(most, int) else None
 
 

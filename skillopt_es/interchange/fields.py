@@ -16,6 +16,7 @@ from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json, clean_text
 
 T = TypeVar("T", bound=AttrsInstance)
+V = TypeVar("V")
 
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
 _PLAIN = "a result folder has plain files only: put a copy of the file there, or remove it"
@@ -62,13 +63,8 @@ class Fields:
 
     def text(self, key: str) -> str | None:
         """A text."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if isinstance(value, str):
-            return clean_text(value)
-        self._odd(key, value, "text")
-        return None
+        value = self._of(key, str, "text")
+        return None if value is None else clean_text(value)
 
     def name(self, key: str) -> str:
         """A text, empty where there is none."""
@@ -83,41 +79,29 @@ class Fields:
 
     def flag(self, key: str) -> bool | None:
         """True or false."""
-        value = self.values.get(key)
-        if value is None or isinstance(value, bool):
-            return value
-        self._odd(key, value, "true or false")
-        return None
+        return self._of(key, bool, "true or false")
 
     def inner(self, key: str) -> Fields | None:
         """An object inside."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if isinstance(value, dict):
-            return Fields(self.path, value, self.problems)
-        self._odd(key, value, "an object")
-        return None
+        value = self._of(key, dict, "an object")
+        return None if value is None else Fields(self.path, value, self.problems)
 
     def rows(self, key: str) -> list[Fields] | None:
         """A list of objects; the entries that are none are told and left out."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            self._odd(key, value, "a list")
-            return None
-        return as_rows(self.path, value, self.problems)
+        value = self._of(key, list, "a list")
+        return None if value is None else as_rows(self.path, value, self.problems)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """The texts of a list; empty when there is none."""
+        return tuple(clean_text(each) for each in self._of(key, list, "a list") or () if isinstance(each, str))
+
+    def _of(self, key: str, kind: type[V], wanted: str) -> V | None:
+        """A value of a type; any other one is told."""
         value = self.values.get(key)
-        if value is None:
-            return ()
-        if not isinstance(value, list):
-            self._odd(key, value, "a list")
-            return ()
-        return tuple(clean_text(each) for each in value if isinstance(each, str))
+        if value is None or isinstance(value, kind):
+            return value
+        self._odd(key, value, wanted)
+        return None
 
     def _odd(self, key: str, value: Json, wanted: str) -> None:
         self.problems.append(Problem(self.path, f"{key} is {value!r:.60}, not {wanted}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypedDict
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from skillopt_es.algorithms.classic.phases import open_step
 from skillopt_es.algorithms.imported.original_edits import noted_by_original
@@ -29,33 +29,28 @@ from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.appendix import Proposed as ProposedNote
 from skillopt_es.skill.appendix import appendix_notes, extended, with_appendix
 
+Chosen = tuple[Proposed, ...] | None
+"""What a step applied, in order; None when that is not known."""
 _KINDS: dict[str, PatchSource] = {"failure": "failure", "success": "success"}
 
 
-@frozen
-class Chosen:
-    """What a step applied, in order; None when that is not known."""
-
-    edits: tuple[Proposed, ...] | None
-
-
 def import_edits(build: Builder, step: OriginalStep, place: Place) -> Chosen:
-    """Adds a step's patches, merge, budget and ranking, as far as they are there."""
+    """Adds a step's patches, merge, budget and ranking, as far as they are there; what the step applied."""
     patches = _patches(build, step, place)
     import_notes(build, step, place)
     if step.merged is None:
         if step.record is not None and step.record.merged is not None:
             build.gap(place, "which edits were merged and chosen", "merged_patch.json is not there")
-        return Chosen(None)
+        return None
     pool = _pool(build, step.merged, patches, place)
     _decision(build, step, len(pool))
     if step.ranked is None or pool is None:
-        return Chosen(None)
+        return None
     chosen = _matched(step.ranked.changes, pool)
     budget = step.record.budget if step.record else (step.decision.budget if step.decision else None)
     if chosen is None:
         build.gap(place, "which edits were chosen", "ranked_edits.json does not fit the other files")
-        return Chosen(None)
+        return None
     build.add(
         EditsRanked(
             step=step.number,
@@ -75,7 +70,7 @@ def import_edits(build: Builder, step: OriginalStep, place: Place) -> Chosen:
                 reasoning=step.rewrite.reasoning,
             )
         )
-    return Chosen(chosen)
+    return chosen
 
 
 def _patches(build: Builder, step: OriginalStep, place: Place) -> list[PatchProposed]:

@@ -31,7 +31,7 @@ from skillopt_es.interchange.imported_edits import write_notes
 from skillopt_es.interchange.imported_epochs import import_epoch_end
 from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
-from skillopt_es.interchange.original import Original
+from skillopt_es.interchange.original import Original, SummaryRecord
 
 
 @frozen
@@ -169,7 +169,7 @@ def _end(build: Builder) -> None:
         _other_best(build, original.best)
     if summary is None:
         return
-    scores = {name: _test(build, name) for name in ("initial", "best", "final")}
+    scores = {name: _test(build, summary, name) for name in ("initial", "best", "final")}
     build.add(
         RunCompleted(
             best=build.best.skill.hash,
@@ -198,10 +198,8 @@ def _other_best(build: Builder, text: str) -> None:
         build.gap("end", "how the best skill came about", f"{BEST} is not the text that the recorded verdicts lead to")
 
 
-def _test(build: Builder, name: str) -> Score | None:
-    record, summary = build.original.tests.get(name), build.original.summary
-    assert summary is not None
-    recorded = summary.tests[name]
+def _test(build: Builder, summary: SummaryRecord, name: str) -> Score | None:
+    record, recorded = build.original.tests.get(name), summary.tests[name]
     rows = record.rows if record else None
     count = record.table.get("overall", (None, None))[0] if record else None
     skills = {"initial": build.state.started.skill, "best": build.best.skill, "final": build.current.skill}

@@ -193,11 +193,11 @@ def _possible(build: Builder, step: OriginalStep, chosen: Chosen) -> list[str]:
     """Texts that may be the candidate's, when one has the recorded hash."""
     wanted = step.record.candidate_hash if step.record else ""
     texts = [step.skill] if step.skill is not None else []
-    parent, edits = build.current.skill, chosen.edits or ()
+    parent, edits = build.current.skill, chosen or ()
     if _is_whole(chosen):
         written = [step.rewrite.text] if step.rewrite else [each.text for each in edits if isinstance(each, Draft)]
         texts += [rewritten_by_original(text) for text in written[:1]]
-    elif chosen.edits is not None:
+    elif chosen is not None:
         known = [each for each in edits if isinstance(each, Edit)]
         texts += [apply_edits(parent, known, close_gaps=close)[0].text for close in (True, False)]
         texts.append(applied_by_original(parent.text, known))
@@ -206,27 +206,27 @@ def _possible(build: Builder, step: OriginalStep, chosen: Chosen) -> list[str]:
 
 def _is_closed(parent: SkillTree, tree: SkillTree, chosen: Chosen) -> bool:
     """Whether the candidate is what the edits give only where the gaps that they leave are closed."""
-    edits = [each for each in chosen.edits or () if isinstance(each, Edit)]
+    edits = [each for each in chosen or () if isinstance(each, Edit)]
     return apply_edits(parent, edits, close_gaps=True)[0] == tree != apply_edits(parent, edits)[0]
 
 
 def _is_whole(chosen: Chosen) -> bool:
     """Whether a whole new text took the skill's place."""
-    return any(not isinstance(each, Edit) for each in chosen.edits or ())
+    return any(not isinstance(each, Edit) for each in chosen or ())
 
 
 def _written(chosen: Chosen, *, changed: bool) -> tuple[EditReport, ...]:
     """What became of suggestions or of a draft: a text is written from all of them or from none."""
     status = "applied_rewrite" if changed else "skipped_no_change"
-    return tuple(EditReport(each.id, status) for each in chosen.edits or ())
+    return tuple(EditReport(each.id, status) for each in chosen or ())
 
 
 def _reports(step: OriginalStep, chosen: Chosen) -> tuple[EditReport, ...]:
-    if step.report is None or chosen.edits is None:
+    if step.report is None or chosen is None:
         return ()
     by_index: Mapping[int | None, str] = dict(step.report)
     return tuple(
-        EditReport(edit.id, by_index[number]) for number, edit in enumerate(chosen.edits, start=1) if number in by_index
+        EditReport(edit.id, by_index[number]) for number, edit in enumerate(chosen, start=1) if number in by_index
     )
 
 

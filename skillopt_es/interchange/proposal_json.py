@@ -33,8 +33,9 @@ def said_json(proposal: Proposal) -> Record:
     """A proposal as an analyst made it."""
     match proposal:
         case Edit():
+            target: Record = {"target": proposal.target} if proposal.target else {}
             nothing = proposal.op == "delete" and not proposal.content
-            return {"op": proposal.op, **_target(proposal), **({} if nothing else {"content": proposal.content})}
+            return {"op": proposal.op, **target, **({} if nothing else {"content": proposal.content})}
         case Suggestion():
             return {
                 "type": proposal.kind,
@@ -74,7 +75,3 @@ def report_json(edit: Edit, status: str, number: int) -> Record:
         "status": status,
         "index": number,
     }
-
-
-def _target(edit: Edit) -> Record:
-    return {"target": edit.target} if edit.target else {}

@@ -18,7 +18,7 @@ from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import Trajectory, unpacked
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
+from skillopt_es.events.catalog import RolloutCompleted, SkillScored
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Measured, Split
@@ -128,20 +128,10 @@ def evaluation_files(log: EventLog, out: Path, rollouts: OriginalRollouts) -> It
     skill = Path("skills") / state.started.skill.main
     score = mean_score([row.outcome for row in rows])
     yield from rollouts.files("", rows)
-    yield from _skill(state.started)
-    summary = {
-        "skill": str(out / skill),
-        "split": "all" if len(scored) > 1 else _SPLITS[next(iter(scored))],
-        "n_items": score.measured,
-        "hard": score.hard,
-        "soft": score.soft,
-    }
-    yield EVALUATION, dumped({**summary})
-
-
-def _skill(started: RunStarted) -> Iterator[File]:
-    for path, text in started.skill.files.items():
-        yield f"skills/{path}", text
+    yield from ((f"skills/{path}", text) for path, text in state.started.skill.files.items())
+    split = "all" if len(scored) > 1 else _SPLITS[next(iter(scored))]
+    means = {"n_items": score.measured, "hard": score.hard, "soft": score.soft}
+    yield EVALUATION, dumped({"skill": str(out / skill), "split": split, **means})
 
 
 def _standing(state: AnyState) -> dict[Split, SkillScored]:

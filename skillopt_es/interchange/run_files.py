@@ -206,7 +206,7 @@ class _Folder:
         rows = [cast("Record", row) for row in self.history]
         same = state.current.skill.hash == state.best.skill.hash
         _, best = self._values(state)
-        tested = bool(done.test_best)
+        tested, there = bool(done.test_best), state.imported
         final_hard = best if same else (self.final.hard if self.final else None)
         return {
             "version": FORMAT,
@@ -229,17 +229,9 @@ class _Folder:
             "final_test_soft": _soft(done.test_final),
             "test_delta_hard": _gain(done.test_best, done.test_initial),
             "final_test_delta_hard": _gain(done.test_final, done.test_initial),
-            "total_wall_time_s": self._wall_seconds(state),
-            "token_summary": self._tokens(state),
+            "total_wall_time_s": round(self.seconds, 1) if there is None else there.seconds.get("run"),
+            "token_summary": with_totals(counted_usage(self.usage) if there is None else there.usage),
         }
-
-    def _wall_seconds(self, state: ClassicState) -> Json:
-        return round(self.seconds, 1) if state.imported is None else state.imported.seconds.get("run")
-
-    def _tokens(self, state: ClassicState) -> Record:
-        if state.imported is not None:
-            return with_totals(state.imported.usage)
-        return with_totals(counted_usage(self.usage))
 
 
 def _origin(part: Segment, before: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
-from skillopt_es.algorithms.classic.state import ClassicState
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -219,8 +218,10 @@ class StepFiles:
         length: Record = {"skill_len": len(after.current.skill.text), "wall_time_s": self.wall_seconds()}
         notes = self._note_counts()
         if isinstance(verdict, StepSkipped):
-            current, best = self._values(after)
-            standing: Record = {"current_score": current, "best_score": best, "best_step": after.best.step}
+            values = (after.current.value, after.best.value)
+            if self.imported is not None:
+                values = (self.imported.current_value, self.imported.best_value)
+            standing: Record = {"current_score": values[0], "best_score": values[1], "best_step": after.best.step}
             theirs = _SKIPS.get(verdict.reason)
             said: Record = {"action": verdict.reason}
             if theirs is not None:
@@ -244,19 +245,13 @@ class StepFiles:
             counts |= {"n_appendix_notes_total": len(fewer.notes), "n_appendix_notes_consolidated": len(fewer.notes)}
         return counts
 
-    def _values(self, after: ClassicState) -> tuple[float | None, float | None]:
-        if self.imported is not None:
-            return self.imported.current_value, self.imported.best_value
-        return after.current.value, after.best.value
-
 
 def _gated(verdict: GateVerdict, notes: Record, *, best_now: bool) -> Record:
     """What a record says of a verdict; a candidate that was not run to its end has no score."""
-    value, score = verdict.candidate_value, verdict.candidate_score
-    assert score is not None
+    value, score = verdict.candidate_value, verdict.candidate_score if verdict.exact else None
     return {
-        "selection_hard": score.hard if verdict.exact else None,
-        "selection_soft": score.soft if verdict.exact else None,
+        "selection_hard": None if score is None else score.hard,
+        "selection_soft": None if score is None else score.soft,
         "gate_metric": verdict.metric,
         "candidate_gate_score": value if verdict.exact else None,
         **notes,

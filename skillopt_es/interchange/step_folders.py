@@ -255,11 +255,7 @@ def _draft(row: Fields) -> Draft | None:
     return Draft(id="", text=text, title=row.shown("title"), changes=row.texts("change_summary")) if text else None
 
 
-_READ: Mapping[str, Callable[[Fields], Proposed | None]] = {
-    EDITS: _edit,
-    SUGGESTIONS: _suggestion,
-    DRAFTS: _draft,
-}
+_READ: Mapping[str, Callable[[Fields], Proposed | None]] = {EDITS: _edit, SUGGESTIONS: _suggestion, DRAFTS: _draft}
 
 
 def _rewrite(row: Fields | None) -> RewriteResult | None:

@@ -49,11 +49,7 @@ def patch_counts(batches: Sequence[ImportedBatch]) -> Record:
     """How many patches have edits, by what they come from."""
     failures = added_up(batch.failure_patches for batch in batches)
     successes = added_up(batch.success_patches for batch in batches)
-    return {
-        "n_patches": added_up((failures, successes)),
-        "n_failure_patches": failures,
-        "n_success_patches": successes,
-    }
+    return {"n_patches": added_up((failures, successes)), "n_failure_patches": failures, "n_success_patches": successes}
 
 
 def added_up(counts: Iterable[int | None]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -86,34 +86,19 @@ def find_runs(names: Sequence[str], directory: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-@contextmanager
-def new_run_folder(given: str | None, stem: str, now: datetime, directory: Path) -> Iterator[Path]:
+def new_run_folder(given: str | None, stem: str, now: datetime, directory: Path) -> AbstractContextManager[Path]:
     """The folder of a new run: named as given, or after the config and the time; see `_taken`."""
-    if given is not None:
-        yield directory / checked_name("--name", given)
-        return
-    with _taken(f"{stem}-{now:%Y%m%d-%H%M%S}", directory) as folder:
-        yield folder
+    return _taken(given, f"{stem}-{now:%Y%m%d-%H%M%S}", directory)
 
 
-@contextmanager
-def fork_folder(given: str | None, parent: Path, moment: str) -> Iterator[Path]:
+def fork_folder(given: str | None, parent: Path, moment: str) -> AbstractContextManager[Path]:
     """The folder of a fork, beside its parent: named as given, or after both; see `_taken`."""
-    if given is not None:
-        yield parent.parent / checked_name("--name", given)
-        return
-    with _taken(f"{parent.name[:60]}-{moment}", parent.parent) as folder:
-        yield folder
+    return _taken(given, f"{parent.name[:60]}-{moment}", parent.parent)
 
 
-@contextmanager
-def continued_folder(given: str | None, parent: Path) -> Iterator[Path]:
+def continued_folder(given: str | None, parent: Path) -> AbstractContextManager[Path]:
     """The folder of a run that continues another one, beside it: named as given, or after it with a number."""
-    if given is not None:
-        yield parent.parent / checked_name("--name", given)
-        return
-    with _taken(f"{parent.name[:60]}-on", parent.parent) as folder:
-        yield folder
+    return _taken(given, f"{parent.name[:60]}-on", parent.parent)
 
 
 def checked_name(option: str, given: str) -> str:
@@ -124,12 +109,14 @@ def checked_name(option: str, given: str) -> str:
 
 
 @contextmanager
-def _taken(base: str, directory: Path) -> Iterator[Path]:
+def _taken(given: str | None, base: str, directory: Path) -> Iterator[Path]:
     """
-    A new folder of that name, or with a number after it: no other process gets the same one.
-
-    Where no run comes of it, it is gone again.
+    The folder that is `given`; else a new one of the name `base`, or with a number after it.
+    No other process gets the same new one. Where no run comes of it, it is gone again.
     """
+    if given is not None:
+        yield directory / checked_name("--name", given)
+        return
     made = not directory.exists()
     folder, number = directory / base, 1
     try:

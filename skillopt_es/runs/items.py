@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.events.catalog import Recorded, RolloutCompleted, only
 from skillopt_es.events.values import Purpose
 from skillopt_es.projections.item_results import HISTORY_TYPES, ItemHistory, item_history, split_in
 from skillopt_es.runs.reading import Reading
@@ -26,9 +26,8 @@ def split_of(item: str, reading: Reading) -> str:
     splits = reading.started.splits
     if split := split_in(splits, item):
         return split
-    for recorded in results_of(item, reading):  # an imported run may not know its splits
-        assert isinstance(recorded.event, RolloutCompleted)
-        return _SPLITS[recorded.event.purpose]
+    for _, event in only(RolloutCompleted, results_of(item, reading)):  # an imported run may not know its splits
+        return _SPLITS[event.purpose]
     known = (*splits.train, *splits.val, *splits.test)
     close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
     if not known:

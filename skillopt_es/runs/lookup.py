@@ -20,6 +20,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
     ended_step,
     names_of,
+    only,
     skills_in,
 )
 from skillopt_es.events.journal import CallRow, Journal
@@ -58,7 +59,8 @@ def find(what: str, log: EventLog, journal: Journal) -> Found:
         return FoundCalls(tuple(attempts))
     found: list[Found] = []
     if _HASH.fullmatch(what.lower()):
-        found = [*_skills(what.lower(), log), *_calls(what.lower(), journal)]
+        calls = (FoundCalls((row,)) for row in journal.read() if row.digest.startswith(what.lower()))
+        found = [*_skills(what.lower(), log), *calls]
     if len(found) == 1:
         return found[0]
     if found:
@@ -76,10 +78,6 @@ def _skills(start: str, log: EventLog) -> list[FoundSkill]:
             if skill.hash.startswith(start):
                 found.setdefault(skill.hash, FoundSkill(skill, recorded.seq))
     return list(found.values())
-
-
-def _calls(start: str, journal: Journal) -> list[FoundCalls]:
-    return [FoundCalls((row,)) for row in journal.read() if row.digest.startswith(start)]
 
 
 Kind = Literal["step", "epoch", "seq"]
@@ -105,16 +103,12 @@ class Events(Protocol):
 def seq_of(log: Events, moment: Moment) -> int:
     """The number of the event that a moment ends with; raises NotInRun for one that the run has not reached."""
     kind, number = moment
-    if kind == "seq":
-        return _known_seq(log, number)
-    return _end_of_step(log, number) if kind == "step" else _end_of_epoch(log, number)
-
-
-def _known_seq(log: Events, number: int) -> int:
     head = log.head().seq
-    if not 1 <= number <= head:
+    if kind == "seq" and not 1 <= number <= head:
         raise NotInRun(f"{log.run.name} has no event {number}", hint=f"its events are 1 to {head}")
-    return number
+    if kind == "seq":
+        return number
+    return _end_of_step(log, number) if kind == "step" else _end_of_epoch(log, number)
 
 
 def _end_of_step(log: Events, number: int) -> int:
@@ -136,11 +130,10 @@ def _end_of_step(log: Events, number: int) -> int:
 
 def _end_of_epoch(log: Events, number: int) -> int:
     last = 0
-    for recorded in log.read(types=("EpochCompleted",)):
-        assert isinstance(recorded.event, EpochCompleted)
-        last = recorded.event.epoch
+    for seq, event in only(EpochCompleted, log.read(types=("EpochCompleted",))):
+        last = event.epoch
         if last == number:
-            return recorded.seq
+            return seq
     raise _not_reached(log, "epoch", number, last)
 
 
@@ -168,10 +161,7 @@ def not_in_run(log: Events, kind: Literal["step", "epoch"], number: int, last: i
 
 def _planned(log: Events, kind: Literal["step", "epoch"]) -> int:
     """How many steps or epochs a run was planned to have."""
-    total = 0
-    for recorded in log.read(until=1):
-        assert isinstance(recorded.event, RunStarted)
-        check_allowed("steps", recorded.event, log.run.name, NotInRun)
-        steps = recorded.event.total_steps
-        total = steps if kind == "step" else steps // max(1, recorded.event.steps_per_epoch)
-    return total
+    for _, started in only(RunStarted, log.read(until=1)):
+        check_allowed("steps", started, log.run.name, NotInRun)
+        return started.total_steps // (1 if kind == "step" else max(1, started.steps_per_epoch))
+    return 0

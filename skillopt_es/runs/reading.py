@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from attrs import define, field
 
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted
+from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted, only
 from skillopt_es.events.chain import first_break
 from skillopt_es.events.ends import Ends, said_ends
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnreadable
@@ -178,9 +178,7 @@ class Reading:
     def started(self) -> RunStarted:
         """How the run began; raises what is wrong where not even that can be read."""
         if self._first is None:
-            for recorded in self.read(until=1):
-                assert isinstance(recorded.event, RunStarted)
-                self._first = recorded.event
+            self._first = next((event for _, event in only(RunStarted, self.read(until=1))), None)
         if self._first is None:
             raise self._problem or LogDamaged(f"{self.log.run.name} has no event yet", hint="the run has not begun")
         return self._first

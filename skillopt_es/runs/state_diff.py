@@ -103,11 +103,7 @@ def _skills(which: str, before: Standing, after: Standing) -> SkillDiff:
 
 
 def _scores(
-    which: str,
-    known: Mapping[str, Measurement],
-    left: Standing,
-    right: Standing,
-    metrics: tuple[str, str],
+    which: str, known: Mapping[str, Measurement], left: Standing, right: Standing, metrics: tuple[str, str]
 ) -> ScoreDiff:
     old, new = known.get(left.skill.hash), known.get(right.skill.hash)
     pairs = {} if old is None or new is None else {i: (old.items[i], new.items[i]) for i in old.items if i in new.items}

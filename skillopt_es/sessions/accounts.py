@@ -118,14 +118,10 @@ def with_ordered_limits(
 def change_limits(account: OwnAccount | None, config: RunConfig, settings: Mapping[str, Json]) -> None:
     """Gives a session limits of a changed config; raises OrderRefused where it did not count what they bound."""
     if account is None:
-        raise OrderRefused(
-            "this session was begun without a budget, and so has counted nothing",
-            hint=_WHEN_PAUSED,
-        )
+        raise OrderRefused("this session was begun without a budget, and so has counted nothing", hint=_WHEN_PAUSED)
     if "budget.max_cost" in settings and account.caps.cost is None:
         raise OrderRefused(
-            "this session was begun without budget.max_cost, and so has counted no money",
-            hint=_WHEN_PAUSED,
+            "this session was begun without budget.max_cost, and so has counted no money", hint=_WHEN_PAUSED
         )
     given = caps_of(config.budget)
     changed = {name: getattr(given, name) for name in ("cost", "tokens", "calls") if f"budget.max_{name}" in settings}

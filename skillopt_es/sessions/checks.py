@@ -36,10 +36,10 @@ _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
 _LITTLE_SPACE = 2**30  # a log of 193,000 calls has 289 MB; forks and what is exported come on top
 _NO_SPACE = 100 * 2**20  # room for the calls of one long run, at 1.5 kB each, and no more
 # Whether it is right does not matter: the grader has to give a grade.
-_MADE_UP = "42"
+MADE_UP = "42"
 _MOST_ITEMS = 5  # one of each type; a grader that fails at all of them fails at five
 _SECONDS = 120.0  # a grader may start a compiler or a container first
-_NO_SKILL = SkillTree({"SKILL.md": "\n"})
+NO_SKILL = SkillTree({"SKILL.md": "\n"})
 
 
 @frozen
@@ -272,7 +272,7 @@ class _Says:
 
 async def _why_not_graded(environment: Environment, splits: Splits) -> str:
     """Why an answer to one of these items gets no grade; nothing when all do."""
-    for item in _one_of_each_type(splits):
+    for item in one_of_each_type(splits, _MOST_ITEMS):
         try:
             with redirect_stdout(sys.stderr):  # what a grader prints is none of the caller's output
                 why = await asyncio.wait_for(_grade_missing(environment, item), _SECONDS)
@@ -285,22 +285,22 @@ async def _why_not_graded(environment: Environment, splits: Splits) -> str:
     return ""
 
 
-def _one_of_each_type(splits: Splits) -> Iterator[Item]:
+def one_of_each_type(splits: Splits, most: int) -> Iterator[Item]:
     """Items that are used for training; each type of tasks may have its own fields."""
     seen: set[str] = set()
     for item in (*splits.train, *splits.val):
-        if item.task_type not in seen and len(seen) < _MOST_ITEMS:
+        if item.task_type not in seen and len(seen) < most:
             seen.add(item.task_type)
             yield item
 
 
 async def _grade_missing(environment: Environment, item: Item) -> str:
     """Why a wrong or a right answer to an item has no grade; nothing when both have one."""
-    episode = await _attempt(environment, item, _MADE_UP)
+    episode = await _attempt(environment, item, MADE_UP)
     if not isinstance(episode.outcome, Failed) and episode.answers:
         episode = await _attempt(environment, item, episode.answers[0])
     return episode.outcome.message if isinstance(episode.outcome, Failed) else ""
 
 
 async def _attempt(environment: Environment, item: Item, answer: str) -> Episode:
-    return await environment.attempt(item, _NO_SKILL, _Says(answer), seed=0)
+    return await environment.attempt(item, NO_SKILL, _Says(answer), seed=0)

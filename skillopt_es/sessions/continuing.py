@@ -44,12 +44,7 @@ def read_before(folder: Path, overrides: Sequence[str]) -> Before:
         learned = state.algorithm.hands_on(learned)
     config = config_of_run(started, folder, changed)
     chosen = started.limit_chosen or "env.max_completion_tokens" in changed
-    return Before(
-        config=evolve(config, limit_chosen=chosen),
-        skill=state.best.skill,
-        learned=learned,
-        started=started,
-    )
+    return Before(config=evolve(config, limit_chosen=chosen), skill=state.best.skill, learned=learned, started=started)
 
 
 def note_of(before: Before) -> str:

@@ -18,13 +18,7 @@ from typing import cast
 from attrs import frozen
 
 from skillopt_es.algorithms.evaluation.algorithm import EVALUATION
-from skillopt_es.algorithms.evaluation.scoring import (
-    Progress,
-    Scoring,
-    SplitResult,
-    next_draw,
-    standing_rows,
-)
+from skillopt_es.algorithms.evaluation.scoring import Progress, Scoring, SplitResult, next_draw, standing_rows
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.algorithm import Deed
@@ -46,14 +40,7 @@ from skillopt_es.runs.reading import Reading
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.seal import Look, Seal, opened
 from skillopt_es.sessions.session import closing, open_or_create, read_state, split_ids
-from skillopt_es.sessions.wiring import (
-    OpenWorld,
-    Session,
-    Stage,
-    open_data,
-    open_work,
-    open_world,
-)
+from skillopt_es.sessions.wiring import OpenWorld, Session, Stage, open_data, open_work, open_world
 from skillopt_es.version import software_version
 
 # Keys under `env:` that change neither what is asked nor how it is graded.

@@ -21,7 +21,7 @@ from skillopt_es.events.lock import LOCK_FILE
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.tail import TAIL_FILE
-from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
+from skillopt_es.events.values import Setting, SkillTree, digest_of
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.forks import contradiction, gate_values
@@ -64,7 +64,7 @@ def make_fork(
     config = config_of_run(state.started, parent, {**state.overrides, **changed})
     why = contradiction(state, before, config, algorithm_at(state).commands)
     if why:
-        what = f"{_named(changed)} cannot change after event {seq} of {parent.name}"
+        what = f"{', '.join(f'--set {key}' for key in changed)} cannot change after event {seq} of {parent.name}"
         raise ConfigError(f"{what}: {why}", hint=_hint(parent, seq, before, config))
     values = gate_values(state, texts, before.evaluation, config)
     made: list[RunForked] = []
@@ -123,10 +123,6 @@ def _forkable(state: AnyState | None, parent: Path, seq: int) -> AnyState:
             hint=f"fork it earlier, such as at --until step {max(1, state.steps_done - 1)}",
         )
     return state
-
-
-def _named(changed: dict[str, Json]) -> str:
-    return ", ".join(f"--set {key}" for key in changed)
 
 
 def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:

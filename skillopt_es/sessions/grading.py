@@ -20,7 +20,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.counting import counted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import checked
-from skillopt_es.events.values import Failed, Json, Measured, Outcome, SkillTree
+from skillopt_es.events.values import Failed, Json, Measured, Outcome
 from skillopt_es.ports import (
     AgentStep,
     AskOptions,
@@ -33,15 +33,13 @@ from skillopt_es.ports import (
     Message,
     Splits,
 )
-from skillopt_es.sessions.checks import Check, problem
+from skillopt_es.sessions.checks import MADE_UP, NO_SKILL, Check, one_of_each_type, problem
 from skillopt_es.sessions.opening import open_environment, open_model
 from skillopt_es.sessions.wiring import judging_roles
 
 REPEATS = 3  # the fewest that tell a judge who wavers from one who slipped; each is paid for
 _MOST_TYPES = 12  # one item of each type: with more types a trial costs as much as a step
 _SECONDS = 300.0  # a judge may think, and wait for its endpoint's limits
-_NO_SKILL = SkillTree({"SKILL.md": "\n"})
-_MADE_UP = "42"
 _SURE = 1e-9  # above what rounding makes of equal grades
 
 Kind = Literal["expected", "empty", "wrong", "half"]
@@ -125,7 +123,7 @@ async def grades(config: RunConfig, environ: Mapping[str, str]) -> AsyncIterator
 async def _all(
     config: RunConfig, environment: Environment, splits: Splits, judge: ChatModel | None
 ) -> AsyncIterator[Check]:
-    items = list(_one_of_each_type(splits))
+    items = list(one_of_each_type(splits, _MOST_TYPES))
     known = {item.id: await _expected(config, environment, item) for item in (*items, *splits.train[:_MOST_TYPES])}
     found: list[_Graded] = []
     for item in items:
@@ -142,28 +140,20 @@ async def _all(
         yield _own_noise(config, found)
 
 
-def _one_of_each_type(splits: Splits) -> Iterator[Item]:
-    seen: set[str] = set()
-    for item in (*splits.train, *splits.val):
-        if item.task_type not in seen and len(seen) < _MOST_TYPES:
-            seen.add(item.task_type)
-            yield item
-
-
 async def _expected(config: RunConfig, environment: Environment, item: Item) -> str:
     """The answer that an item accepts; empty where it does not say one as a text."""
     said = getattr(item, "expected_answer", None)
     if isinstance(said, str):
         return said
     # Environments of one's own say it in what they make of an attempt.
-    episode = await environment.attempt(item, _NO_SKILL, _Says(config, _MADE_UP, None), seed=0)
+    episode = await environment.attempt(item, NO_SKILL, _Says(config, MADE_UP, None), seed=0)
     return episode.answers[0] if episode.answers else ""
 
 
 def _answers(item: Item, known: Mapping[str, str], judge: ChatModel | None) -> Iterator[tuple[Kind, str]]:
     right = known[item.id]
     yield "empty", ""
-    yield "wrong", next((text for text in known.values() if text and text != right), _MADE_UP)
+    yield "wrong", next((text for text in known.values() if text and text != right), MADE_UP)
     if right:
         yield "expected", right
         words = right.split()
@@ -185,7 +175,7 @@ async def _graded(
 
 async def _outcome(environment: Environment, item: Item, ask: _Says) -> Outcome:
     try:
-        episode = await asyncio.wait_for(environment.attempt(item, _NO_SKILL, ask, seed=0), _SECONDS)
+        episode = await asyncio.wait_for(environment.attempt(item, NO_SKILL, ask, seed=0), _SECONDS)
     except TimeoutError:
         return Failed("grader", f"no grade came within {_SECONDS:g} seconds")
     except Exception as error:  # noqa: BLE001 - whatever somebody's environment raises is what is wrong with it

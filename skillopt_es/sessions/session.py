@@ -39,14 +39,7 @@ from skillopt_es.runs.reading import whole_log
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.continuing import Before, note_of
 from skillopt_es.sessions.skills import first_skill
-from skillopt_es.sessions.wiring import (
-    OpenWorld,
-    Session,
-    Stage,
-    open_data,
-    open_work,
-    open_world,
-)
+from skillopt_es.sessions.wiring import OpenWorld, Session, Stage, open_data, open_work, open_world
 from skillopt_es.version import software_version
 
 
@@ -224,10 +217,9 @@ def recorded_settings(log: Events) -> dict[str, Json]:
     """The settings that resuming, forking or steering a run has changed, by key."""
     found: dict[str, Json] = {}
     for recorded in log.read(types=("RunResumed", "RunForked", "RunSteered")):
-        event = recorded.event
-        assert isinstance(event, RunResumed | RunForked | RunSteered)
-        changed = event.settings if isinstance(event, RunSteered) else event.overrides
-        found.update({setting.key: setting.value for setting in changed})
+        match recorded.event:
+            case RunSteered(settings=changed) | RunResumed(overrides=changed) | RunForked(overrides=changed):
+                found.update({setting.key: setting.value for setting in changed})
     return found
 
 

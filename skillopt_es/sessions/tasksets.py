@@ -57,7 +57,8 @@ def find_tasks(source: Path, kind: str, mapping: Mapping[str, str]) -> Found:
     if not taken.tasks:
         raise DataError(f"{source}: no task could be taken: {taken.left[0][1] if taken.left else 'it is empty'}")
     notes = (*taken.notes, *_without_answer(taken.tasks), *_half_split(taken.tasks))
-    return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=notes, twins=_twins(taken.tasks))
+    twins = alike({str(task["id"]): _asked(task) for task in taken.tasks})
+    return Found(kind=kind, tasks=taken.tasks, left=taken.left, notes=notes, twins=twins)
 
 
 def _half_split(tasks: Sequence[Row]) -> Iterator[str]:
@@ -100,10 +101,6 @@ async def _nobody(messages: Sequence[Message], **options: Unpack[AskOptions]) ->
 def alike(texts: Mapping[str, str]) -> tuple[Twins, ...]:
     """The pairs of texts, by their names, that say the same or nearly the same."""
     return tuple(twins_in(texts))
-
-
-def _twins(tasks: Sequence[Row]) -> tuple[Twins, ...]:
-    return alike({str(task["id"]): _asked(task) for task in tasks})
 
 
 def _asked(task: Row) -> str:

@@ -33,16 +33,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.ports import (
-    ChatModel,
-    ChecksFirst,
-    Environment,
-    Executor,
-    Fronting,
-    judge_calls,
-    provided,
-    required,
-)
+from skillopt_es.ports import ChatModel, ChecksFirst, Environment, Executor, Fronting, judge_calls, provided, required
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.inbox import Inbox
 from skillopt_es.sessions.accounts import (

@@ -112,10 +112,10 @@ def test_the_texts_are_gone_to_the_last_byte(run: Path) -> None:
     found = erased(run)
     assert not says(run, "kind: apple id: t0")
     assert says(run, "kind: birch id: t1")
-    assert found.own
-    assert found.elsewhere > 2
+    assert found.own_texts
+    assert found.other_texts > 2
     assert found.events
-    assert (found.files, found.relatives) == ((), ())
+    assert (found.left_in_files, found.related_runs) == ((), ())
 
 
 def test_the_chain_vouches_for_the_rest(run: Path, whole: Path) -> None:
@@ -174,7 +174,7 @@ def test_there_is_nothing_to_erase_twice(run: Path) -> None:
     erased(run)
     events = len(events_of(run))
     again = erased(run)
-    assert again.seq is None
+    assert again.event is None
     assert "nothing more" in "\n".join(again.lines())
     assert len(events_of(run)) == events
 
@@ -225,7 +225,7 @@ def erased_after_commit(run: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
         with pytest.raises(KeyboardInterrupt):
             erased(run)
     assert verify(run).ok
-    assert erased(run).seq is None
+    assert erased(run).event is None
     assert_whole(run)
     return says(run, "kind: apple id: t0")
 
@@ -295,7 +295,7 @@ def test_a_fork_without_the_item_never_needs_its_texts(run: Path) -> None:
         run, Evidence("t0"), run.parent / "without", reason="private", by="me", now=lambda: NOON
     ).fork.folder
     found = erased(run)
-    assert found.relatives == ("without",)
+    assert found.related_runs == ("without",)
     erased(fork)
     asyncio.run(resume(fork, world().session()))
     assert_whole(fork)
@@ -349,10 +349,10 @@ def test_what_another_run_handed_on_is_erased_too(run: Path, tmp_path: Path) -> 
     asyncio.run(train_on(evolve(before, learned=quoted), tmp_path / "on", world().session()))
     assert says(tmp_path / "on", "kind: apple id: t0")
     found = erased(tmp_path / "on")
-    assert found.relatives == ("run",)
+    assert found.related_runs == ("run",)
     assert not says(tmp_path / "on", "kind: apple id: t0")
     assert_whole(tmp_path / "on")
-    assert erased(run).relatives == ("on",)
+    assert erased(run).related_runs == ("on",)
 
 
 def test_what_only_the_run_before_has_of_an_item_is_looked_for(run: Path, tmp_path: Path) -> None:
