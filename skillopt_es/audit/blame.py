@@ -365,6 +365,7 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, UsageSums], lines_of
         return Behind(proposals=(), patches=(), items=items, gate=None, cost=cost)
     names = dict.fromkeys(name for each in maker.proposals for name in chain.made_of(each))
     makers = {chain.maker_of[name] for name in names}
+    earned = () if chain.ranked is None else chain.ranked.event.credits
     patches = (*maker.patches, *(patch for name in maker.proposals for patch in chain.patches_behind(name)))
     patches = tuple(dict.fromkeys(patches))
     return Behind(
@@ -375,9 +376,7 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, UsageSums], lines_of
         cost=cost,
         unsaid=tuple(merge for merge in chain.unsaid if merge in makers),
         unplaced=tuple(name for name in names if chain.unplaced(name)),
-        credits=()
-        if chain.ranked is None
-        else tuple(each for each in chain.ranked.event.credits if each.edit in names),
+        credits=tuple(each for each in earned if each.edit in names),
     )
 
 

@@ -17,7 +17,8 @@ from attrs import frozen
 
 from skillopt_es.audit.regate import ConfigAt, regate
 from skillopt_es.audit.regated import Regated, Regraded
-from skillopt_es.config import RunConfig, any_overrides
+from skillopt_es.audit.regating import changed_settings
+from skillopt_es.config import RunConfig
 from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.algorithms import check_allowed
 from skillopt_es.engine.algorithms import evolve as after
@@ -43,13 +44,17 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
+from skillopt_es.events.values import Failed, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Hands, Item, can_regrade
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import OpenData, local_executor, open_hands
 from skillopt_es.sessions.wiring import REAL_WORLD, World, environment_of
+
+_KEYS_OF_GRADING = (
+    "that is what an environment's own keys say, such as env.grader; `skillopt-es regate` asks about the gate's rule"
+)
 
 
 @frozen(kw_only=True)
@@ -81,7 +86,9 @@ async def rescored(
     events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
 ) -> Rescoring:
     """How a run's answers are graded with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
-    changed = _settings(overrides)
+    changed = changed_settings(
+        overrides, lambda key: key.startswith("env.") and key != "env.name", "how answers are graded", _KEYS_OF_GRADING
+    )
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides
     home = Path(tried.last.folder)
@@ -100,24 +107,13 @@ async def rescored(
             f"no answer of {folder.name} can be graded with these settings; of the first: {grades[0].why}",
             hint="settings that change what the target is asked need a run of their own",
         )
+    as_it_was: ConfigAt = lambda state: config_of_run(state.started, folder, state.overrides)  # noqa: E731
     untold = (each.seq for each in grades if each.derived is None)
     graded = Regraded(
         outcomes={each.seq: each.derived for each in grades if each.derived is not None},
         unknown=frozenset(untold if changed else ()),  # the recorded grader's grade is the recorded one
     )
-    return Rescoring(grades=grades, regated=regate(events.read(), _as_it_was(folder), graded))
-
-
-def _settings(overrides: Sequence[str]) -> dict[str, Json]:
-    changed = any_overrides(overrides)
-    for key in changed:
-        if not key.startswith("env.") or key == "env.name":
-            raise ConfigError(
-                f"--set {key}: only how answers are graded can be changed afterwards",
-                hint="that is what an environment's own keys say, such as env.grader; "
-                "`skillopt-es regate` asks about the gate's rule",
-            )
-    return changed
+    return Rescoring(grades=grades, regated=regate(events.read(), as_it_was, graded))
 
 
 def _check_environment(environment: Environment) -> None:
@@ -128,13 +124,6 @@ def _check_environment(environment: Environment) -> None:
             hint="`skillopt-es eval` tries a skill again; an environment whose grade depends on the answer alone says "
             "so with `regrades = True`",
         )
-
-
-def _as_it_was(folder: Path) -> ConfigAt:
-    def config_at(state: AnyState) -> RunConfig:
-        return config_of_run(state.started, folder, state.overrides)
-
-    return config_at
 
 
 # --- what was tried ------------------------------------------------------------------------------------------------

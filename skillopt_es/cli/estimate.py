@@ -119,13 +119,9 @@ def _rounded(number: float) -> str:
     """A count as exactly as an estimate can be: 9,876, 148k, 2.55M."""
     if number < 9_999.5:
         return f"{number:,.0f}"
-    return (
-        f"{number / 1e3:.3g}k"
-        if number < 999_500
-        else f"{number / 1e6:,.3g}M"
-        if number < 9.995e8
-        else f"{number / 1e9:,.0f}G"
-    )
+    if number < 999_500:
+        return f"{number / 1e3:.3g}k"
+    return f"{number / 1e6:,.3g}M" if number < 9.995e8 else f"{number / 1e9:,.0f}G"
 
 
 def _clock(seconds: float) -> str:

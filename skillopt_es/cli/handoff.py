@@ -80,14 +80,10 @@ def answer_command(words: tuple[str, ...], directory: Path, as_json: bool) -> No
     if as_json:
         print_json({"run": folder.name, "key": question.key, "slot": question.call.slot, "left": left})
     else:
-        what = (
-            f"{left} more wait"
-            if left > 1
-            else "1 more waits"
-            if left
-            else f"`skillopt-es resume {folder}` continues the run"
+        waiting = f"{left} more wait{'' if left > 1 else 's'}"
+        click.echo(
+            f"{question.key} is answered; {waiting if left else f'`skillopt-es resume {folder}` continues the run'}"
         )
-        click.echo(f"{question.key} is answered; {what}")
 
 
 def _recorded(folder: Path, key: str, text: str) -> Question:

@@ -85,9 +85,8 @@ def as_found(reading: Reading, *, shown: bool = True) -> int:
     if reading.problem is None:
         return 0
     ends = f"; what is shown ends before event {reading.until + 1}" if shown and reading.until < reading.end else ""
-    if (
-        isinstance(reading.problem, LogTooNew) and not reading.cut_short
-    ):  # whoever asks for known types alone reads past the others
+    # What asks for known types alone reads past the others.
+    if isinstance(reading.problem, LogTooNew) and not reading.cut_short:
         ends = "; they are left out here"
     print_error(f"{reading.problem}{ends}", reading.problem.hint)
     return 1

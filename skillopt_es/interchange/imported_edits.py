@@ -233,10 +233,8 @@ def import_notes(build: Builder, step: OriginalStep, place: str) -> None:
         return
     opened = open_step(build.state).step
     proposed = [ProposedNote(patch.patch, note) for patch in opened.patches.values() for note in patch.notes]
-    before, most = (
-        appendix_notes(build.current.skill.text),
-        build.original.config.get("optimizer.skill_aware_max_notes"),
-    )
+    before = appendix_notes(build.current.skill.text)
+    most = build.original.config.get("optimizer.skill_aware_max_notes")
     room = most if isinstance(most, int) else len(before) + len(proposed)
     notes, reports = extended(before, proposed, most=room)
     if notes != step.notes:

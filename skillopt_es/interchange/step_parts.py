@@ -127,10 +127,8 @@ def decision_line(part: Segment, evidence: RecordedTexts) -> str:
     chosen = part.last(LearningRateChosen)
     if chosen is None:
         return ""
-    return (
-        json.dumps({"step": part.number, "epoch": part.epoch, **decision_json(chosen, evidence)}, ensure_ascii=False)
-        + "\n"
-    )
+    line = {"step": part.number, "epoch": part.epoch, **decision_json(chosen, evidence)}
+    return json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:

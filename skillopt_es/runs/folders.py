@@ -77,11 +77,8 @@ def find_runs(names: Sequence[str], directory: Path) -> list[Path]:
     """The folders of several runs; a folder that is no run stands for all runs in it, however deep."""
     found: list[Path] = []
     for name in names:
-        below = (
-            []
-            if is_run(directory / name) or is_run(Path(name))
-            else sorted(path.parent for path in Path(name).rglob(LOG_FILE))
-        )
+        is_one = is_run(directory / name) or is_run(Path(name))
+        below = () if is_one else sorted(path.parent for path in Path(name).rglob(LOG_FILE))
         found += below or [find_run(name, directory)]
     return list(dict.fromkeys(found))
 

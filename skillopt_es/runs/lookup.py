@@ -150,9 +150,8 @@ def not_in_run(log: Events, kind: Literal["step", "epoch"], number: int, last: i
     """The error for a step or an epoch that the run will never have, where its `last` one is this; else None."""
     total, name = _planned(log, kind), log.run.name
     ended = any(log.read(types=("RunCompleted",)))
-    if (
-        ended and last < total and not 1 <= number <= last
-    ):  # it was stopped by its calls or its target, before its plan was done
+    # It was stopped by its calls or its target, before its plan was done.
+    if ended and last < total and not 1 <= number <= last:
         return NotInRun(f"{name} has no {kind} {number}: it ended after {f'{kind} {last}' if last else f'no {kind}'}")
     if not 1 <= number <= total:
         return NotInRun(f"{name} has no {kind} {number}: it is a run of {counted(total, kind)}")
