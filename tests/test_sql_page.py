@@ -189,7 +189,7 @@ def test_who_steered_is_a_row() -> None:
     event = RunSteered(
         name="o1", order="budget", by="ann", why="more", text="", settings=(Setting("budget.max_calls", 40),)
     )
-    row = steering_row(Recorded(seq=7, recorded_at="2026-11-20T05:00:00Z", event=event, hash="a", prev_hash="b"))
+    row = steering_row(Recorded(seq=7, recorded_at="2026-11-20T05:00:00Z", event=event, hash="a", prev_hash="b"), event)
     assert (row["seq"], row["command"], row["given_by"], row["settings"]) == (
         7,
         "budget",
