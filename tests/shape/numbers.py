@@ -108,7 +108,9 @@ def unexplained() -> list[str]:
             if not (name := _constant(node)) or not _numbers(node):
                 continue
             # What a tool is to skip is no reason.
-            said = any(re.search(r"#(?! (?:fmt|noqa|type): )", line) for line in lines[node.lineno - 1 : node.end_lineno])
+            said = any(
+                re.search(r"#(?! (?:fmt|noqa|type): )", line) for line in lines[node.lineno - 1 : node.end_lineno]
+            )
             above = lines[node.lineno - 2].startswith("#") if node.lineno > 1 else False
             below = (
                 isinstance(after, ast.Expr)
