@@ -22,7 +22,7 @@ from skillopt_es.cli.main import main
 from skillopt_es.cli.summary import write_best
 from skillopt_es.cli.terminal import print_error
 from skillopt_es.config.files import parsed_value
-from skillopt_es.config.original import FATES, FLAT, Retired, Secret
+from skillopt_es.config.original import FATES, FLAT
 from skillopt_es.config.sections import SECTIONS
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.schema import LOG_FILE
@@ -163,8 +163,8 @@ class _Given:
             key = _FLAGS[name]
             _refuse_secret(f"--{name}", name, key)
             fate = FATES.get(key)
-            if isinstance(fate, Retired):
-                click.echo(f"note: --{name} is left out: {fate.why}", err=True)
+            if fate is not None and fate.ignored:
+                click.echo(f"note: --{name} is left out: {fate.ignored}", err=True)
                 continue
             found += ["--set", f"{key}={_as_yaml(key, value)}"]
         return found
@@ -183,9 +183,8 @@ def _known(name: str) -> str:
 def _refuse_secret(said: str, name: str, key: str) -> None:
     if not _SECRET.search(name):
         return
-    fate = FATES.get(key)
-    variable = fate.variable if isinstance(fate, Secret) else "MY_KEY"
-    more = "" if isinstance(fate, Secret) else " and write model.api_key_env: MY_KEY"
+    own = FATES[key].secret if key in FATES else ""
+    variable, more = (own, "") if own else ("MY_KEY", " and write model.api_key_env: MY_KEY")
     raise Refusal(
         f"{said}: a key on a command line is seen by everybody on this machine; `export {variable}=…`{more} instead"
     )

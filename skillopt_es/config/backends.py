@@ -4,44 +4,23 @@ Which backend a role has, and the keys under which each backend's settings may a
 A role reads `<role>_<key>`, then the key under its backend's own name (`target_qwen_chat_thinking_mode`, then
 `qwen_chat_thinking_mode`), then the shared key. A blank value is none: the next place is asked.
 
-The original's names for backends and benchmarks: which of ours they mean, and what is said of those not built.
-
-A name that an installed adapter has comes first, so a line of ADAPTERS is without effect once there is one.
+Which names there are, and what each of them means, is in `configs/original.yaml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from skillopt_es.config.sections import SHARED_ROLE_KEYS, Tree
+from skillopt_es.config.table import OWN_NAMES, ROLES, TABLE, Facts
 from skillopt_es.config.values import is_blank
 from skillopt_es.events.values import Json, Role
 
-# What else a backend may be called. A name that an installed adapter has comes before these.
-BACKEND_NAMES: Mapping[str, str] = {
-    "openai_chat": "openai",
-    "openai_compatible": "openai",
-    "openai_compatible_chat": "openai",
-    "openai-compatible": "openai",
-    "compat": "openai",
-    "azure": "azure_openai",
-    "azure-openai": "azure_openai",
-    "codex_exec": "codex",
-    "claude": "claude_code",
-    "claude_chat": "claude_code",
-    "claude_code_exec": "claude_code",
-    "cursor_agent": "cursor",
-    "cursor_exec": "cursor",
-    "copilot_chat": "copilot",
-    "copilot_cli": "copilot",
-    "copilot_exec": "copilot",
-    "github_copilot": "copilot",
-    "qwen": "qwen_chat",
-    "minimax": "minimax_chat",
-}
-KNOWN_BACKENDS = frozenset({*BACKEND_NAMES, *BACKEND_NAMES.values(), "anthropic", "simulated", "handoff"})
+BACKEND_NAMES: Mapping[str, str] = {name: facts.here for name, facts in TABLE.backends.items() if facts.here}
+"""What else a backend may be called. A name that an installed adapter has comes before these."""
+KNOWN_BACKENDS = frozenset(TABLE.backends)
 OWN_AGENTS = ("python", "command", "http")
 """Agents of the user's own: a function, a program, an address."""
 CODING_AGENTS = ("codex", "claude_code", "cursor", "copilot")
@@ -60,17 +39,20 @@ MODELS_ALONE = (
     "thinking",
 )
 """Settings without effect on an agent that asks no model of the run; a temperature, say, is refused there."""
-_FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
 
 _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
-
-# Adapters of the original that are not installed here: what they are, and what to use instead.
 ADAPTERS: Mapping[str, tuple[str, str]] = {
-    **{
-        name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)
-        for name in ("babyvision", "mathverse", "mmrb", "sealqa", "swebench")
-    },
+    name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)
+    for name, benchmark in TABLE.benchmarks.items()
+    if benchmark.never_shipped
 }
+"""Adapters of the original that are not installed here: what they are, and what to use instead."""
+_NO_FACTS = Facts()
+
+
+def facts_of(name: Json) -> Facts:
+    """What is known of a name of a backend; nothing of those that only an installed package has."""
+    return TABLE.backends.get(name, _NO_FACTS) if isinstance(name, str) else _NO_FACTS
 
 
 def kind_of(backend: str) -> str:
@@ -106,102 +88,23 @@ def role_backend(label: str, own: str, role: str, how: Label = PLAIN) -> str:
     both = BACKEND_NAMES.get(label.lower(), label)
     if own.lower() not in ("", "openai_chat") or (own and how.role_asked):
         return own
-    if role != "target" and {label.lower(), both} & {*_FOR_THE_TARGET}:
+    if role != "target" and any(facts_of(name).for_targets for name in (label.lower(), both)):
         return "openai_chat"
     return own if own and label.lower() == "openai" and not how.written else label
 
 
-_KEY = {"api_key_env": "api_key_env"}
-_AZURE = {
-    "endpoint": "base_url",
-    "api_version": "api_version",
-    "auth_mode": "auth_mode",
-    "ad_scope": "ad_scope",
-    "managed_identity_client_id": "managed_identity_client_id",
-    **_KEY,
-}
-_COMMON = {
-    "base_url": "base_url",
-    "model": "model",
-    "temperature": "temperature",
-    "timeout_seconds": "timeout_seconds",
-    "max_tokens": "max_output_tokens",
-    **_KEY,
-}
-_QWEN = {
-    **_COMMON,
-    "thinking_mode": "thinking",
-    "enable_thinking": "thinking",
-    "use_max_completion_tokens": "token_field",
-}
-_MINIMAX = {**_COMMON, "region": "region", "enable_thinking": "thinking"}
-_CODEX = {
-    "path": "agent_command",
-    "sandbox": "agent_access",
-    "reasoning_effort": "reasoning_effort",
-    "network_access": "agent_network",
-    "web_search": "agent_web_search",
-}
-_CLAUDE = {
-    "path": "agent_command",
-    "effort": "reasoning_effort",
-    "max_thinking_tokens": "agent_thinking_tokens",
-    **_KEY,
-}
-OWN_NAMES: Mapping[str, Mapping[str, str]] = {
-    "openai_compatible": _COMMON,
-    "azure_openai": _AZURE,
-    "azure": {"endpoint": "base_url", "api_version": "api_version"},
-    "qwen_chat": _QWEN,
-    "minimax": _MINIMAX,
-    "codex_exec": _CODEX,
-    "codex": {"trace_to_optimizer": "agent_trace"},
-    "claude_code_exec": _CLAUDE,
-    "anthropic": _KEY,
-    "cursor_exec": {"path": "agent_command", **_KEY},
-    "copilot_exec": {"path": "agent_command", "allow_all_tools": "agent_access"},
-    "copilot_chat": {"model": "model", "timeout": "timeout_seconds"},
-}
-"""By the name in front: what stands behind it, and which of our keys that is."""
-
-# Whose names a backend answers to: first by how it was written, then by what it is.
-_FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "openai_compatible": ("openai_compatible",),
-    "openai_chat": ("azure_openai", "azure", "openai_compatible"),
-    "openai": ("openai_compatible", "azure_openai", "azure"),
-    "azure_openai": ("azure_openai", "azure"),
-    "anthropic": ("anthropic",),
-    "qwen_chat": ("qwen_chat",),
-    "minimax_chat": ("minimax",),
-    "codex": ("codex_exec", "codex"),
-    "claude_code": ("claude_code_exec",),
-    "cursor": ("cursor_exec",),
-    "copilot": ("copilot_exec", "copilot_chat"),
-}
-COMPATIBLE = ("openai_compatible", "openai_compatible_chat", "openai-compatible", "compat")
 NOT_AZURE = frozenset({"openai_compatible", "compat", "openai"})  # an auth mode that says: this is no Azure at all
-# What an agent that is trained has beside the settings of all models; an optimizer, and a model that is only chatted
-# with, has those alone.
-_OF_TARGETS = (
-    ("codex_exec", "reasoning_effort"),
-    ("claude_code_exec", "effort"),
-    ("claude_code_exec", "max_thinking_tokens"),
-)
-ROLES: tuple[Role, ...] = ("optimizer", "target")
-"""The roles that every config has, and that the original knows."""
-_BY_PREFIX = tuple(f"{prefix}_{name}" for prefix, names in OWN_NAMES.items() for name in names)
-OWN_KEYS = (*_BY_PREFIX, *(f"{role}_{key}" for role in ROLES for key in _BY_PREFIX))
+OWN_KEYS = tuple(OWN_NAMES)
 
 
 def spellings(key: str) -> tuple[str, ...]:
     """How else a `model:` key may be written, with the same role in front or none; a later layer replaces them all."""
-    role = next((f"{role}_" for role in ROLES if key.startswith(f"{role}_")), "")
-    ours = key.removeprefix(role)
+    role = next((role for role in ROLES if key.startswith(f"{role}_")), None)
+    ours = key.removeprefix(f"{role}_")
     return tuple(
-        f"{role}{prefix}_{name}"
-        for prefix, names in OWN_NAMES.items()
-        for name, meant in names.items()
-        if meant == ours and (prefix, name) not in _OF_TARGETS
+        name
+        for name, own in OWN_NAMES.items()
+        if (own.role, own.setting.here) == (role, ours) and not own.setting.trained
     )
 
 
@@ -227,12 +130,16 @@ class Backend:
     spelled: str
 
     @property
+    def facts(self) -> Facts:
+        """What is known of it, by how it is written where that says more than what it is."""
+        spelled = facts_of(self.spelled)
+        own = spelled.here == self.name and spelled != Facts(here=spelled.here)
+        return spelled if own else facts_of(self.name)
+
+    @property
     def families(self) -> tuple[str, ...]:
         """Whose names its settings may have."""
-        if self.spelled in COMPATIBLE:
-            return _FAMILIES["openai_compatible"]
-        name = "openai_chat" if (self.spelled, self.name) == ("openai_chat", "openai") else self.name
-        return _FAMILIES.get(name, ()) if isinstance(name, str) else ()
+        return self.facts.families or facts_of(self.name).families
 
     @property
     def asked_of_the_environment(self) -> tuple[str, ...]:
@@ -289,21 +196,11 @@ def own_keys(role: Role, backend: Backend, key: str) -> list[str]:
 
 
 def _own_names(role: Role, backend: Backend, key: str) -> Iterator[str]:
+    trained = role == "target" and not backend.facts.chat
     for prefix in backend.families:
-        for name, ours in OWN_NAMES[prefix].items():
-            trained = role == "target" and backend.spelled not in ("claude", "claude_chat")
-            if ours == key and (trained or (prefix, name) not in _OF_TARGETS):
+        for name, own in TABLE.families[prefix].keys.items():
+            if own.here == key and (trained or not own.trained):
                 yield f"{prefix}_{name}"
-
-
-def family_of(key: str) -> tuple[str, Role | None] | None:
-    """Whose name a `model:` key has, and the role in front of it; None for a key of ours."""
-    role = next((role for role in ROLES if key.startswith(f"{role}_")), None)
-    bare = key.removeprefix(f"{role}_") if role else key
-    for prefix, names in OWN_NAMES.items():
-        if bare.startswith(f"{prefix}_") and bare.removeprefix(f"{prefix}_") in names:
-            return prefix, role
-    return None
 
 
 def first(model: Tree, keys: Sequence[str]) -> Written | None:
@@ -315,46 +212,25 @@ def first(model: Tree, keys: Sequence[str]) -> Written | None:
 
 
 # A name that stands for no key of ours would be read and lost.
-assert all(ours in (*SHARED_ROLE_KEYS, "model") for names in OWN_NAMES.values() for ours in names.values())
+assert all(own.setting.here in (*SHARED_ROLE_KEYS, "model") for own in OWN_NAMES.values())
 
 _YES = frozenset({"true", "yes", "on", "1", "enable", "enabled"})
 _NO = frozenset({"false", "no", "off", "0", "disable", "disabled"})
-_NOT_SENT = frozenset({"none", "off", "null", "omit"})
-_SANDBOXES: Mapping[str, Json] = {"read-only": "read", "workspace-write": "edit", "danger-full-access": "full"}
 
 
 def in_our_words(key: str, value: Json) -> Json:
     """The value of a key with a backend's name; one that is not understood stays as it is, and is refused later."""
-    meaning = next((meaning for ending, meaning in _MEANINGS.items() if key.endswith(ending)), None)
-    return value if meaning is None else meaning(value)
-
-
-def _is_yes(value: Json) -> bool:
-    return value is True or _word(value) in _YES
-
-
-def _word(value: Json) -> str:
-    return str(value).strip().lower()
-
-
-def _switch(value: Json) -> Json:
-    """A switch that may be text."""
-    return True if _word(value) in _YES else False if _word(value) in _NO else value
-
-
-def _all_tools(value: Json) -> Json:
-    switch = _switch(value)
-    return ("full" if switch else "read") if isinstance(switch, bool) else value
-
-
-def _effort(value: Json) -> Json:
-    """An effort of Claude Code, whose highest has another name there."""
-    word = _word(value)
-    return "" if word in _NOT_SENT else "max" if word == "xhigh" else word
-
-
-def _temperature(value: Json) -> Json:
-    return None if isinstance(value, str) and _word(value) in _NOT_SENT else _number(value)
+    said = OWN_NAMES[key].setting.words
+    if not said:
+        return value
+    meaning, word = TABLE.words[said], str(value).strip().lower()
+    for each in (word, "yes" if word in _YES else "no" if word in _NO else word):
+        if each in meaning.words:
+            translated: Json = meaning.words[each]
+            return translated
+    if meaning.read:
+        return word if meaning.read == "lower" else _number(value)
+    return value if meaning.others is None else meaning.others
 
 
 def _number(value: Json) -> Json:
@@ -366,23 +242,3 @@ def _number(value: Json) -> Json:
         except ValueError:
             continue
     return value
-
-
-_MEANINGS: Mapping[str, Callable[[Json], Json]] = {
-    "use_max_completion_tokens": lambda value: "max_completion_tokens" if _is_yes(value) else "max_tokens",
-    "minimax_enable_thinking": lambda value: "enabled" if _is_yes(value) else "disabled",
-    # Its `false` never meant more than to say nothing.
-    "qwen_chat_enable_thinking": lambda value: "enabled" if _is_yes(value) else "server_default",
-    "copilot_exec_allow_all_tools": _all_tools,
-    "codex_exec_sandbox": lambda value: _SANDBOXES.get(_word(value), value),
-    "codex_exec_network_access": _switch,
-    "codex_exec_web_search": _switch,
-    "codex_trace_to_optimizer": _switch,
-    "claude_code_exec_effort": _effort,
-    "claude_code_exec_max_thinking_tokens": _number,
-    "temperature": _temperature,
-    "max_tokens": _number,
-    "timeout_seconds": _number,
-    "copilot_chat_timeout": _number,
-}
-"""By the end of a key: what its values mean."""

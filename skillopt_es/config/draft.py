@@ -13,7 +13,6 @@ from skillopt_es.config.backends import (
     MODELS_ALONE,
     Backend,
     backend_of,
-    family_of,
     first,
     is_own_agent,
     own_keys,
@@ -22,8 +21,8 @@ from skillopt_es.config.backends import (
 )
 from skillopt_es.config.places import packaged
 from skillopt_es.config.sections import SHARED_ROLE_KEYS, RunConfig, Tree
-from skillopt_es.config.shipped import is_shipped
-from skillopt_es.config.values import HOLDS_SECRETS, is_blank, may_hold_a_secret, shown
+from skillopt_es.config.table import OWN_NAMES, SHIPPED
+from skillopt_es.config.values import HOLDS_SECRETS, is_blank, may_hold_a_secret, same, shown
 from skillopt_es.config.variables import FROM_VARIABLE, Variable
 from skillopt_es.events.values import Json, Role
 
@@ -62,7 +61,7 @@ class Draft:
         """Whether nobody chose this value: it came with the original's files, or a preset that repeats them."""
         source = self.sources.get(f"model.{key}", ASKED)
         theirs = source.startswith(_PRESETS) or (self.original and source != ASKED)
-        return theirs and is_shipped(key, self.model.get(key))
+        return theirs and any(same(self.model.get(key), value) for value in SHIPPED.get(key, ()))
 
     def leave_out(self, key: str, source: str) -> None:
         """A value that nobody chose and that the backend ignores."""
@@ -128,7 +127,7 @@ def label_of_the_target(config: RunConfig, role: Role) -> str:
 def place_of(config: RunConfig, role: Role, setting: str) -> tuple[str, str]:
     """The file in which a role's setting stands, to begin an error with, and its key where that is the original's."""
     key = f"model.{written_as(config, role, setting)}"
-    return config.place(key), key if family_of(key.removeprefix("model.")) else ""
+    return config.place(key), key if key.removeprefix("model.") in OWN_NAMES else ""
 
 
 def heeds(config: RunConfig, role: Role, setting: str) -> bool:

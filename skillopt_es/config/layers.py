@@ -25,7 +25,7 @@ from skillopt_es.config.places import is_packaged, packaged
 from skillopt_es.config.reader import TRAINING, parse_config, plain_value
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RunConfig, Tree
 from skillopt_es.config.settling import Given, settled
-from skillopt_es.config.shipped import MARK, is_shipped_size
+from skillopt_es.config.table import TABLE
 from skillopt_es.config.values import nearest
 from skillopt_es.config.variables import ALL
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
@@ -316,7 +316,9 @@ class _Layers:
         self.mistakes += found.mistakes
         self.notices.update(found.notices)
         if source != ASKED:
-            self.original = self.original or MARK in layer or MARK in cast(Tree, found.tree.get("model", {}))
+            self.original = (
+                self.original or TABLE.mark in layer or TABLE.mark in cast(Tree, found.tree.get("model", {}))
+            )
         for section, values in found.tree.items():
             into = cast(Tree, self.tree.setdefault(section, {}))
             for spelling in (other for key in cast(Tree, values) if section == "model" for other in spellings(key)):
@@ -361,7 +363,8 @@ class _Layers:
         """Whether how many training items there are is what a file of the original says of the released split."""
         source = self.sources.get("train.train_size", ASKED)
         theirs = self.original and source != ASKED and not is_packaged(source)
-        return theirs and is_shipped_size(config.env.name, config.train.train_size)
+        benchmark = TABLE.benchmarks.get(config.env.name)
+        return theirs and benchmark is not None and benchmark.train_size == config.train.train_size
 
 
 def _laid_over(old: Json, new: Json) -> Json:

@@ -8,26 +8,18 @@ from urllib.parse import urlsplit
 from skillopt_es.config.backends import (
     KNOWN_BACKENDS,
     NOT_AZURE,
-    OWN_NAMES,
-    ROLES,
     STAND_INS,
     Backend,
     Label,
     backend_of,
-    family_of,
+    facts_of,
     first,
     is_own_agent,
     own_keys,
     written,
 )
 from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
-from skillopt_es.config.shipped import (
-    default_address,
-    default_model,
-    stands_for_any,
-    thinking_that_cannot_be,
-    without_meaning,
-)
+from skillopt_es.config.table import OWN_NAMES, ROLES, TABLE
 from skillopt_es.config.values import is_blank, shown
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
@@ -59,7 +51,7 @@ def chosen_backend(draft: Draft, role: Role) -> Backend:
 
 def settle_role(draft: Draft, role: Role) -> Backend:
     """One role's backend with all that the environment and the original's defaults add to what the files say."""
-    if draft.original and stands_for_any(str(draft.model.get(role, ""))):
+    if draft.original and str(draft.model.get(role, "")).strip() in TABLE.any_model:
         _settle_model(draft, role, chosen_backend(draft, role))
     backend = chosen_backend(draft, role)
     _fill(draft, role, backend, ("auth_mode", "base_url"))
@@ -69,7 +61,7 @@ def settle_role(draft: Draft, role: Role) -> Backend:
         return backend
     _fill(draft, role, backend, tuple(_settings_of(backend)))
     if draft.original and is_blank(written(draft.model, role, backend, "base_url").value):
-        address = default_address(backend)
+        address = backend.facts.address
         if address:
             draft.put(f"{role}_base_url", address, "the original's default")
     return backend
@@ -77,7 +69,7 @@ def settle_role(draft: Draft, role: Role) -> Backend:
 
 def _settings_of(backend: Backend) -> Iterator[str]:
     for family in backend.asked_of_the_environment:
-        yield from (ours for ours in OWN_NAMES[family].values() if ours != "model")
+        yield from (own.here for own in TABLE.families[family].keys.values() if own.here != "model")
 
 
 def _fill(draft: Draft, role: Role, backend: Backend, keys: tuple[str, ...]) -> None:
@@ -88,7 +80,7 @@ def _fill(draft: Draft, role: Role, backend: Backend, keys: tuple[str, ...]) -> 
         if any(draft.chosen(name) for name in (f"{role}_{key}", key)) or draft.in_a_file(role, backend, key):
             continue
         families = backend.asked_of_the_environment
-        names = [name for name in own_keys(role, backend, key) if (family_of(name) or ("",))[0] in families]
+        names = [name for name in own_keys(role, backend, key) if OWN_NAMES[name].family in families]
         draft.from_variable(names)
 
 
@@ -113,7 +105,7 @@ def _settle_model(draft: Draft, role: Role, backend: Backend) -> None:
         variable = next((draft.variables[key] for key in names if key in draft.variables), None)
         if variable is not None:
             draft.used[variable.name] = None
-        name = default_model(backend) if variable is None else str(variable.value)
+        name = (backend.facts.model or facts_of(backend.name).model) if variable is None else str(variable.value)
         source = "the original's default" if variable is None else variable.source
     if name and name != said:
         draft.put(role, name, source)
@@ -151,15 +143,16 @@ def drop_meaningless(draft: Draft, role: Role, backend: Backend) -> None:
     """Settings that came along and that this backend does not take."""
     if not isinstance(backend.name, str):
         return
-    for key, unset in without_meaning(backend).items():
+    for key in backend.facts.ignores:
         place = written(draft.model, role, backend, key)
-        if place.value != unset and draft.came_along(place.key):
+        if place.value != "" and draft.came_along(place.key):
             source = draft.sources[f"model.{place.key}"]
-            draft.put(f"{role}_{key}", unset, source)
+            draft.put(f"{role}_{key}", "", source)
             draft.leave_out(place.key, source)
     place = written(draft.model, role, backend, "thinking")
     model = str(written(draft.model, role, backend, "model").value)
-    if place.value == "disabled" and draft.came_along(place.key) and thinking_that_cannot_be(backend, model):
+    thinks = backend.facts.always_thinks
+    if thinks and model.lower().startswith(thinks) and place.value == "disabled" and draft.came_along(place.key):
         source = draft.sources[f"model.{place.key}"]
         draft.put(f"{role}_thinking", "enabled", source)
         draft.notes.append(f"{source}: model.{place.key} is false, but {model} always thinks")
@@ -168,16 +161,15 @@ def drop_meaningless(draft: Draft, role: Role, backend: Backend) -> None:
 def drop_unused(draft: Draft, backends: Mapping[Role, Backend]) -> None:
     """Values under the name of a backend that no role has: left out, or an error where somebody chose them."""
     for key in list(draft.model):
-        found = family_of(key)
-        if found is None or is_blank(draft.model[key]) or f"model.{key}" not in draft.sources:
+        own = OWN_NAMES.get(key)
+        if own is None or is_blank(draft.model[key]) or f"model.{key}" not in draft.sources:
             continue
-        family, role = found
-        concerned = [backend for each, backend in backends.items() if role in (None, each)]
-        if any(family in backend.families for backend in concerned):
+        concerned = [backend for each, backend in backends.items() if own.role in (None, each)]
+        if any(own.family in backend.families for backend in concerned):
             continue
         source = draft.sources[f"model.{key}"]
         if not draft.came_along(key) and not any(backend.name in STAND_INS for backend in concerned):
-            raise _misplaced(draft, key, family, backends)
+            raise _misplaced(draft, key, own.family, backends)
         draft.leave_out(key, source)
         del draft.model[key], draft.sources[f"model.{key}"]
 
@@ -185,18 +177,11 @@ def drop_unused(draft: Draft, backends: Mapping[Role, Backend]) -> None:
 def _misplaced(draft: Draft, key: str, family: str, backends: Mapping[Role, Backend]) -> ConfigError:
     roles = " and ".join(f"the {role}'s is {backends[role].name}" for role in ROLES)
     value = shown(key, draft.model[key])
-    whose = _OWNERS.get(family, family)
+    whose = TABLE.families[family].backend or family
     return ConfigError(
         f"{draft.sources[f'model.{key}']}: model.{key} is {value}, but it is for {whose}, and {roles}",
         hint=f"leave it out, or choose the backend that it is for: model.target_backend: {whose}",
     )
-
-
-_OWNERS = {
-    "minimax": "minimax_chat",
-    "azure": "azure_openai",
-    "codex": "codex_exec",
-}
 
 
 def notices_of(draft: Draft, backends: Mapping[Role, Backend]) -> Iterator[str]:
@@ -209,5 +194,5 @@ def notices_of(draft: Draft, backends: Mapping[Role, Backend]) -> Iterator[str]:
 
 def _in_short(key: str, used: set[str]) -> str:
     """A key, or all that begin with the name of a backend that no role has."""
-    found = family_of(key)
-    return f"model.{key}" if found is None or found[0] in used else f"model.{found[0]}_*"
+    own = OWN_NAMES.get(key)
+    return f"model.{key}" if own is None or own.family in used else f"model.{own.family}_*"

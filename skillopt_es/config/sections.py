@@ -11,6 +11,7 @@ import attrs
 from attrs import field, frozen
 
 from skillopt_es.config.places import is_packaged, place_in_words
+from skillopt_es.config.table import other_words
 from skillopt_es.events.plain import real_path
 from skillopt_es.events.values import (
     ConfigFile,
@@ -34,74 +35,15 @@ def _limits(*, low: float | None = None, high: float | None = None) -> dict[str,
     return {"low": low, "high": high}
 
 
-def _aliases(names: Mapping[str, str]) -> dict[str, object]:
-    return {"aliases": names}
-
-
-LR_CONTROL_ALIASES = {
-    "manual": "fixed",
-    "scheduler": "fixed",
-    "scheduled": "fixed",
-    "": "fixed",
-    "auto": "autonomous",
-    "optimizer": "autonomous",
-    "off": "none",
-    "no_lr": "none",
-}
+def _aliases(key: str) -> dict[str, object]:
+    return {"aliases": other_words(key)}
 
 
 UpdateMode = Literal["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"]
-UPDATE_MODE_ALIASES = {
-    "edits": "patch",
-    "": "patch",
-    "rewrite": "rewrite_from_suggestions",
-    "suggestions": "rewrite_from_suggestions",
-    "rewrite_suggestions": "rewrite_from_suggestions",
-    "full_rewrite": "full_rewrite_minibatch",
-    "minibatch_full_rewrite": "full_rewrite_minibatch",
-    "skill_rewrite_minibatch": "full_rewrite_minibatch",
-}
 
 
 Crashed = Literal["unmeasured", "zero"]
 PairPolicy = Literal["mixed", "changed", "unchanged"]
-PAIR_POLICY_ALIASES = {
-    "default": "mixed",
-    "random": "mixed",
-    "all": "mixed",
-    "": "mixed",
-    "change": "changed",
-    "delta": "changed",
-    "10_01": "changed",
-    "01_10": "changed",
-    "1001": "changed",  # 10_01, 01_10 and 00_11 as YAML reads them without quotes
-    "72": "changed",
-    "9": "unchanged",
-    "stable": "unchanged",
-    "same": "unchanged",
-    "00_11": "unchanged",
-}
-
-
-THINKING_ALIASES = {
-    "": "server_default",
-    "unset": "server_default",
-    "auto": "server_default",
-    "none": "server_default",
-    "null": "server_default",
-    "server-default": "server_default",
-    "true": "enabled",
-    "yes": "enabled",
-    "on": "enabled",
-    "1": "enabled",
-    "enable": "enabled",
-    "false": "disabled",
-    "no": "disabled",
-    "off": "disabled",
-    "0": "disabled",
-    "disable": "disabled",
-}
-AUTH_ALIASES = {"": "auto", "key": "api_key", "aad": "managed_identity", "azure_ad": "managed_identity"}
 
 
 # Bounds that no provider goes beyond, or below which nothing works; a provider's own ones are its own affair.
@@ -117,8 +59,8 @@ _SHARED: Mapping[str, Mapping[str, object]] = {
     "tokens_per_minute": _limits(low=0),
     "deadline_seconds": _limits(low=0),
     "max_output_tokens": _limits(low=0),
-    "thinking": _aliases(THINKING_ALIASES),
-    "auth_mode": _aliases(AUTH_ALIASES),
+    "thinking": _aliases("model.thinking"),
+    "auth_mode": _aliases("model.auth_mode"),
 }
 
 
@@ -196,16 +138,16 @@ class OptimizerConfig:
 
     learning_rate: int = field(metadata=_limits(low=0))
     min_learning_rate: int = field(metadata=_limits(low=0))
-    lr_scheduler: Scheduler = field(metadata=_aliases({"autonomous": "uncapped"}))
-    lr_control_mode: Literal["fixed", "autonomous", "none"] = field(metadata=_aliases(LR_CONTROL_ALIASES))
-    skill_update_mode: UpdateMode = field(metadata=_aliases(UPDATE_MODE_ALIASES))
+    lr_scheduler: Scheduler = field(metadata=_aliases("optimizer.lr_scheduler"))
+    lr_control_mode: Literal["fixed", "autonomous", "none"] = field(metadata=_aliases("optimizer.lr_control_mode"))
+    skill_update_mode: UpdateMode = field(metadata=_aliases("optimizer.skill_update_mode"))
     max_completion_tokens: int = field(metadata=_limits(low=1))
     rewrite_max_completion_tokens: int = field(metadata=_limits(low=1))
     rewrite_reasoning_effort: str
     use_slow_update: bool
     slow_update_samples: int = field(metadata=_limits(low=1))
     slow_update_gate_with_selection: bool
-    longitudinal_pair_policy: PairPolicy = field(metadata=_aliases(PAIR_POLICY_ALIASES))
+    longitudinal_pair_policy: PairPolicy = field(metadata=_aliases("optimizer.longitudinal_pair_policy"))
     use_meta_skill: bool
     ask_again: bool
     use_skill_aware_reflection: bool

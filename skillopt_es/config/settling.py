@@ -15,7 +15,6 @@ from attrs import frozen
 from skillopt_es.config.backends import (
     CODING_AGENTS,
     MODELS_ALONE,
-    ROLES,
     STAND_INS,
     Backend,
     found_in,
@@ -36,12 +35,12 @@ from skillopt_es.config.roles import (
     write_backend,
 )
 from skillopt_es.config.sections import Tree
+from skillopt_es.config.table import ROLES, TABLE
 from skillopt_es.config.values import is_blank
-from skillopt_es.config.variables import OF_ENVIRONMENTS, UNUSED, Variable, variables
+from skillopt_es.config.variables import Variable, variables
 from skillopt_es.events.values import Role
 
 _NONE: Mapping[str, str] = {}
-_ANSWERS_ONLY = ("searchqa", "docvqa", "livemathematicianbench", "officeqa")
 _AZURE_ENDPOINTS = tuple(
     f"{front}{family}_endpoint" for family in ("azure_openai", "azure") for front in ("", "optimizer_")
 )
@@ -141,7 +140,8 @@ def _settle_timeout(draft: Draft) -> None:
     env = cast(Tree, draft.tree.get("env", {}))
     seconds, source = env.get("exec_timeout"), draft.sources.get("env.exec_timeout", DEFAULTS)
     keys = ("target_timeout_seconds", "timeout_seconds")
-    if env.get("name") not in _ANSWERS_ONLY or source == DEFAULTS or any(map(draft.chosen, keys)):
+    benchmark = TABLE.benchmarks.get(str(env.get("name", "")))
+    if benchmark is None or not benchmark.answers_only or source == DEFAULTS or any(map(draft.chosen, keys)):
         return
     backend = chosen_backend(draft, "target")
     if isinstance(backend.name, str) and not draft.in_a_file("target", backend, "timeout_seconds"):
@@ -150,7 +150,8 @@ def _settle_timeout(draft: Draft) -> None:
 
 def _settle_env(draft: Draft, environ: Mapping[str, str]) -> None:
     env, train = (cast(Tree, draft.tree.get(name, {})) for name in ("env", "train"))
-    for key, name in OF_ENVIRONMENTS.get(str(env.get("name", "")), {}).items():
+    benchmark = TABLE.benchmarks.get(str(env.get("name", "")))
+    for key, name in benchmark.variables.items() if benchmark else ():
         if not env.get(key) and environ.get(name, "").strip():
             env[key] = environ[name].strip()
             draft.sources[f"env.{key}"] = Variable(name, "").source
@@ -164,7 +165,7 @@ def _tell(draft: Draft, backends: Mapping[Role, Backend], environ: Mapping[str, 
     draft.notices += notices_of(draft, backends)
     _tell_of_agents(draft, backends["target"])
     agents = any(str(backend.name) in CODING_AGENTS for backend in backends.values())
-    for name, why in UNUSED.items():
+    for name, why in TABLE.unused_variables.items():
         if agents and environ.get(name, "").strip():
             draft.notices.append(f"{Variable(name, '').source} has no effect: {why}")
     idle = "AZURE_OPENAI_API_KEY"

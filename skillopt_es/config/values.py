@@ -44,6 +44,11 @@ def shown(key: str, value: Json) -> str:
     return "a value that is not shown" if hidden else repr(value)
 
 
+def same(value: Json, other: Json) -> bool:
+    """Whether both are the same value of the same type: False equals 0."""
+    return type(value) is type(other) and value == other
+
+
 _MOST_NAMES = 40
 """So many names are listed in a hint; where there are more, the hint names the page of the documentation."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from skillopt_es.config.sections import PAIR_POLICY_ALIASES
+from skillopt_es.config.table import other_words
 from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
@@ -90,7 +90,7 @@ class EpochFiles:
             return
         every, proposed = self._pairs(before, after), self.part.last(SlowUpdateProposed)
         named = str(self.config.get("longitudinal_pair_policy"))
-        policy = PAIR_POLICY_ALIASES.get(named, named)
+        policy = other_words("optimizer.longitudinal_pair_policy").get(named, named)
         kept = [row for row in every if row["category"] in _KEPT.get(policy, _ALL)]
         if proposed is not None:
             kept = [row for row in every if row["id"] in {pair.item for pair in proposed.pairs}]

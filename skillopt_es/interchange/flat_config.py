@@ -6,16 +6,15 @@ import re
 from collections.abc import Collection, Mapping
 from typing import cast
 
-from skillopt_es.config.backends import OWN_KEYS, role_backend
+from skillopt_es.config.backends import OWN_KEYS, facts_of, role_backend
 from skillopt_es.config.original import MOVED, READ, RENAMED
 from skillopt_es.events.values import Json
 
 _MORE = (
     *(f"model.{name}" for name in OWN_KEYS),
-    "model.codex_trace_to_optimizer",
     *(f"env.{name}" for name in ("max_turns", "max_steps", "data_root", "mode")),
 )
-_KEYS = (*(f"{section}.{name}" for section, names in READ.items() for name in names), *_MORE)
+_KEYS = (*READ, *_MORE)
 # By our name; the original's keys are their last part but for those that it has under other names.
 _FLAT = {
     **{key: key.partition(".")[2] for key in _KEYS},
@@ -30,17 +29,6 @@ _SECRET = re.compile(r"(api_?key|token|secret|password|credential)$", re.IGNOREC
 HIDDEN = "(a secret, not imported)"
 
 
-_BACKENDS = {
-    "openai": "openai_chat",
-    "azure_openai": "openai_chat",
-    "codex": "codex_exec",
-    "claude_code": "claude_code_exec",
-    "cursor": "cursor_exec",
-    "copilot": "copilot_exec",
-}
-"""What the original calls a role's backend, where that is not our name for it."""
-
-
 def _backends(flat: Mapping[str, Json]) -> dict[str, Json]:
     """Both roles' backends, which our configs may leave to one label for both."""
     label = flat.get("model_backend")
@@ -49,7 +37,7 @@ def _backends(flat: Mapping[str, Json]) -> dict[str, Json]:
         own = flat.get(f"{role}_backend")
         if isinstance(label, str) and isinstance(own, str | None):
             backend = own or role_backend(label, "", role)
-            found[f"{role}_backend"] = _BACKENDS.get(backend, backend)
+            found[f"{role}_backend"] = facts_of(backend).there or backend
     return found
 
 

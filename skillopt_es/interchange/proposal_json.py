@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from skillopt_es.config.sections import UPDATE_MODE_ALIASES
+from skillopt_es.config.table import other_words
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, Json, Proposal, Suggestion
 
@@ -12,6 +12,7 @@ Record = dict[str, Json]
 EDITS, SUGGESTIONS, DRAFTS = "edits", "revise_suggestions", "skill_candidates"
 """Where a patch has what it proposes, by update mode."""
 _KEYS = {"rewrite_from_suggestions": SUGGESTIONS, "full_rewrite_minibatch": DRAFTS}
+_MODES = other_words("optimizer.skill_update_mode")
 _SHORT = 200  # the original's: it cuts both to 200 characters
 
 
@@ -25,7 +26,7 @@ def payload(proposals: Sequence[Proposal], rows: Sequence[Record], mode: Json = 
         case Edit():
             key = EDITS
         case _:
-            key = _KEYS.get(UPDATE_MODE_ALIASES.get(str(mode), str(mode)), EDITS)
+            key = _KEYS.get(_MODES.get(str(mode), str(mode)), EDITS)
     return {key: [*rows]}
 
 

@@ -19,7 +19,7 @@ from support.params import each_of
 
 from skillopt_es.cli import original_commands
 from skillopt_es.cli.original_commands import eval_words, train_words
-from skillopt_es.config.original import FATES, FLAT, Retired, Secret
+from skillopt_es.config.original import FATES, FLAT
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.sessions.session import read_state
 
@@ -35,18 +35,18 @@ def test_every_flag_is_translated_or_refused_with_a_reason(flag: str, capsys: py
     name = flag.removeprefix("--")
     key = FLAT.get(name, "model.backend")
     fate = FATES.get(key)
-    if isinstance(fate, Secret):
+    if fate is not None and fate.secret:
         with pytest.raises(click.UsageError) as caught:
             train_words([*CONFIG, flag, "sk-0123456789"])
-        assert f"export {fate.variable}=…" in caught.value.message
+        assert f"export {fate.secret}=…" in caught.value.message
         assert "sk-0123" not in caught.value.message
         return
     words = train_words([*CONFIG, flag, "true"])
     if name == "out_root":
         assert words == ["run", "c.yaml", "--run", "true", "--dir", "."]
-    elif isinstance(fate, Retired):
+    elif fate is not None and fate.ignored:
         assert words == ["run", "c.yaml"]
-        assert f"note: {flag} is left out: {fate.why}" in capsys.readouterr().err
+        assert f"note: {flag} is left out: {fate.ignored}" in capsys.readouterr().err
     else:
         *begin, last = words
         assert begin == ["run", "c.yaml", "--set"]

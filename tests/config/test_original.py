@@ -12,7 +12,7 @@ from support.params import each_of
 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, OWN_KEYS
-from skillopt_es.config.original import FATES, FLAT, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.original import FATES, FLAT, KNOWN, MOVED
 from skillopt_es.config.sections import MODEL_KEYS
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -118,13 +118,12 @@ def test_every_key_of_it_is_known(nested: str, flat: str, flag: str) -> None:
     assert flag in ("-", f"--{flat}", "--backend")
 
 
-@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, ElsewhereNamed)))
+@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if fate.what))
 def test_a_key_that_is_not_built_is_refused_unless_it_asks_for_nothing(key: str, tmp_path: Path) -> None:
     """In one sentence with the file, the key, the value and what to use instead."""
     section, _, name = key.partition(".")
     fate = FATES[key]
-    assert isinstance(fate, ElsewhereNamed)
-    for value in fate.harmless:
+    for value in fate.passes:
         config = loaded(tmp_path, {section: {name: value}})
         assert name not in dict(config.resolved[section])  # type: ignore[arg-type,call-overload]
         assert not config.notices
@@ -134,20 +133,19 @@ def test_a_key_that_is_not_built_is_refused_unless_it_asks_for_nothing(key: str,
     assert caught.value.hint == f"instead: {fate.instead}"
 
 
-@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, Secret)))
+@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if fate.secret))
 def test_a_key_itself_is_refused_and_not_shown(key: str, tmp_path: Path) -> None:
     """With the variable that the original reads it from, too."""
     section, _, name = key.partition(".")
     fate = FATES[key]
-    assert isinstance(fate, Secret)
     with pytest.raises(ConfigError) as caught:
         loaded(tmp_path, {section: {name: "sk-0123456789"}})
     assert "sk-0" not in str(caught.value) + caught.value.hint
-    assert f"model.api_key_env: {fate.variable}" in caught.value.hint
+    assert f"model.api_key_env: {fate.secret}" in caught.value.hint
     assert loaded(tmp_path, {section: {name: ""}}).target_model.model == "t"
 
 
-@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, Retired)))
+@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if fate.ignored))
 def test_a_retired_key_is_ignored_with_a_warning(key: str, tmp_path: Path) -> None:
     """Once, however many layers say it; from the command line, too."""
     section, _, name = key.partition(".")

@@ -13,8 +13,7 @@ import yaml
 
 from skillopt_es.config import RunConfig, load_config, recorded_config
 from skillopt_es.config.draft import origins
-from skillopt_es.config.shipped import SHIPPED
-from skillopt_es.config.variables import NAMES
+from skillopt_es.config.table import SHIPPED, VARIABLES
 from skillopt_es.errors import ConfigError
 from skillopt_es.sessions.opening import open_environment, open_model
 
@@ -324,7 +323,7 @@ def test_every_variable_of_the_original_is_known() -> None:
         "CURSOR_EXEC": ("PATH",),
         "ANTHROPIC": ("API_KEY",),
     }
-    known = {name for names in NAMES.values() for name in names}
+    known = {name for names in VARIABLES.values() for name in names}
     assert {f"{family}_{name}" for family, names in families.items() for name in names} <= known
     page = (Path(__file__).parents[2] / "docs" / "original.md").read_text()
     lists = re.findall(r"(\w+_)\{([A-Z_, ]+)\}", page)

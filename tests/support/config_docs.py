@@ -13,7 +13,7 @@ import attrs
 import yaml
 
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED
 from skillopt_es.config.own_keys import own_keys
 from skillopt_es.config.remarks import remarks
 from skillopt_es.config.sections import SECTIONS, RoleConfig
@@ -126,21 +126,16 @@ def _original() -> Iterator[str]:
 
 def _answer(key: str) -> str:
     section, _, name = key.partition(".")
-    match FATES.get(key):
-        case None if key in MOVED:
-            return f"`{MOVED[key]}`"
-        case None if name in KNOWN[section]:
-            return f"`{key}`"
-        case None:
-            return f"`{key}`, where the environment has it"
-        case ElsewhereNamed(_, instead, harmless):
-            passing = "".join(f", `{_yaml(value)}`" for value in harmless)
-            return f"`{key}`: not to be chosen; instead: {instead} (empty{passing} passes)"
-        case Secret(variable):
-            return f"`{key}`: never config; `api_key_env: {variable}`"
-        case Retired(why):
-            return f"`{key}`: ignored, {why}"
-    raise AssertionError(key)
+    fate = FATES.get(key)
+    if fate is None:
+        known = MOVED.get(key, key)
+        return f"`{known}`" if known != key or name in KNOWN[section] else f"`{key}`, where the environment has it"
+    if fate.ignored:
+        return f"`{key}`: ignored, {fate.ignored}"
+    if fate.secret:
+        return f"`{key}`: never config; `api_key_env: {fate.secret}`"
+    passing = "".join(f", `{_yaml(value)}`" for value in fate.passes)
+    return f"`{key}`: not to be chosen; instead: {fate.instead} (empty{passing} passes)"
 
 
 def _words() -> Iterator[str]:
