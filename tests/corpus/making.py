@@ -248,7 +248,7 @@ def _main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("job", choices=["check", "record", "make", "differences"])
     parser.add_argument("folders", type=Path, nargs="*")
-    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--only", nargs="+", default=[], choices=[case.name for case in CASES], metavar="NAME")
     given = parser.parse_args()
     chosen = [case for case in CASES if not given.only or case.name in given.only]
     folders = [each.resolve() for each in given.folders]
