@@ -22,6 +22,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepSkipped,
     names_of,
+    only,
     skills_in,
 )
 from skillopt_es.events.journal import CallRow, Journal
@@ -101,9 +102,8 @@ def rollout_row(recorded: Recorded, event: RolloutCompleted) -> Row:
 
 def call_rows(log: EventLog) -> Iterator[Row]:
     """Every call; those of a fork's parent are marked."""
-    forks = [recorded.event for recorded in log.read(types={"RunForked"})]
     # The fork of a fork has its parent's inherited calls, too.
-    inherited = max((event.inherited for event in forks if isinstance(event, RunForked)), default=0)
+    inherited = max((fork.inherited for _, fork in only(RunForked, log.read(types={"RunForked"}))), default=0)
     for row in Journal(log.reader).read():
         yield {**_call(row), "inherited": int(row.n <= inherited)}
 

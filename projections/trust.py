@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.events.catalog import Recorded, RolloutCompleted, only
 from skillopt_es.events.values import Minibatch, Proposal, Trust
 
 Support = Literal["trusted", "mixed", "untrusted"]
@@ -28,11 +28,8 @@ def support_of(labels: Iterable[Trust]) -> Support:
 
 def untrusted_attempts(records: Iterable[Recorded]) -> Attempts:
     """The attempts of a log that nobody vouches for."""
-    return frozenset(
-        (event.place, event.item)
-        for recorded in records
-        if isinstance(event := recorded.event, RolloutCompleted) and event.trust == "untrusted"
-    )
+    attempts = only(RolloutCompleted, records)
+    return frozenset((event.place, event.item) for _, event in attempts if event.trust == "untrusted")
 
 
 def label(place: str, item: str, untrusted: Attempts) -> Trust:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.events.catalog import Recorded, RolloutCompleted, only
 from skillopt_es.events.values import Measured
 from skillopt_es.projections.chains import Seen
 from skillopt_es.projections.lineage import Lineage
@@ -48,10 +48,9 @@ class TurningPoints:
 def turning_points(item: str, tree: Lineage, rollouts: Iterable[Recorded]) -> TurningPoints:
     """The turns of an item along the texts that were current."""
     by_skill: dict[str, list[Seen[RolloutCompleted]]] = {}
-    for recorded in rollouts:
-        event = recorded.event
-        if isinstance(event, RolloutCompleted) and event.item == item:
-            by_skill.setdefault(event.skill, []).append(Seen(recorded.seq, event))
+    for seq, event in only(RolloutCompleted, rollouts):
+        if event.item == item:
+            by_skill.setdefault(event.skill, []).append(Seen(seq, event))
     under = tuple(
         Under(text=node.name, seq=node.seq, skill=node.skill, result=_result(by_skill.get(node.skill, ())),
               results=tuple(by_skill.get(node.skill, ())))

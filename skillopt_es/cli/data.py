@@ -12,7 +12,7 @@ from skillopt_es.cli.options import json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_note
 from skillopt_es.events.values import Json
-from skillopt_es.presenting.documents import plain
+from skillopt_es.presenting.documents import plain, some_of
 
 if TYPE_CHECKING:
     from skillopt_es.sessions.benchmarks import Benchmark
@@ -121,15 +121,8 @@ def check_command(what: Path, as_json: bool) -> int:
 
     found = check_data(what)
     if as_json:
-        print_json(
-            {
-                "ok": not found.problems,
-                "data": found.of,
-                "counts": dict(found.counts),
-                "notes": [*found.notes],
-                "problems": [*found.problems],
-            }
-        )
+        document = some_of(found, "counts", "notes", "problems")
+        print_json({"ok": not found.problems, "data": found.of, **document})
     else:
         for problem in found.problems:
             click.echo(f"problem  {problem}")

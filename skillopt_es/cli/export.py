@@ -18,7 +18,7 @@ from skillopt_es.cli.terminal import write_exactly
 from skillopt_es.counting import counted
 from skillopt_es.deploy.files import write_file
 from skillopt_es.errors import OutputRefused
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.catalog import RolloutCompleted, only
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.interchange.run_files import result_files
@@ -300,10 +300,10 @@ def _trajectories(log: EventLog) -> Iterator[tuple[int, RolloutCompleted, str]]:
     from skillopt_es.events.journal import Journal
 
     evidence = RecordedTexts(log, Journal(log.reader))
-    for recorded in log.read(types={"RolloutCompleted"}):
-        if isinstance(recorded.event, RolloutCompleted) and recorded.event.trajectory:
-            records = unpacked(recorded.event, evidence).records
-            yield recorded.seq, recorded.event, "\n\n".join(f"[{kind}]\n{text}" for kind, text in records)
+    for seq, event in only(RolloutCompleted, log.read(types={"RolloutCompleted"})):
+        if event.trajectory:
+            records = unpacked(event, evidence).records
+            yield seq, event, "\n\n".join(f"[{kind}]\n{text}" for kind, text in records)
 
 
 def _export_results(log: EventLog, out: str) -> None:

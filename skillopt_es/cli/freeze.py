@@ -10,6 +10,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_warning
 from skillopt_es.counting import counted
+from skillopt_es.presenting.documents import some_of
 
 
 @click.command("freeze")
@@ -50,9 +51,7 @@ def freeze_command(run: str | None, out: Path | None, force: bool, directory: Pa
                 "bytes": len(content),
                 "events": len(log.events),
                 "calls": len(log.calls),
-                "source_head": cassette.source_head,
-                "redactions": dict(cassette.redactions),
-                "left": dict(cassette.left),
+                **some_of(cassette, "source_head", "redactions", "left"),
             }
         )
         return

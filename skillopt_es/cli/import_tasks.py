@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,7 @@ from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import some_of
 
 if TYPE_CHECKING:
     from skillopt_es.sessions.tasksets import Found
@@ -55,14 +56,12 @@ def import_tasks_command(
 
 
 def _document(found: Found) -> dict[str, Json]:
-    left = [{"where": where, "why": why} for where, why in found.left]
-    alike = [{"one": each.one, "other": each.other, "share": each.share} for each in found.twins]
     return {
         "kind": found.kind,
         "taken": len(found.tasks),
-        "left": cast(Json, left),
+        "left": [{"where": where, "why": why} for where, why in found.left],
         "notes": [*found.notes],
-        "alike": cast(Json, alike),
+        "alike": [{**some_of(each, "one", "other", "share")} for each in found.twins],
     }
 
 

@@ -39,7 +39,7 @@ from skillopt_es.engine.budget import (
 )
 from skillopt_es.engine.steering import Asked, OrderRefused, check_order
 from skillopt_es.errors import BudgetReached, ConfigError
-from skillopt_es.events.catalog import RunForked, RunResumed
+from skillopt_es.events.catalog import RunForked, RunResumed, only
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import read_fault
@@ -142,10 +142,9 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
     """What a run has used in the sessions before this one, which finds these calls lost."""
     tariffs = tariffs_of(config)
     sessions = list(log.read(types=_SESSIONS))
-    fork = max((each.seq for each in sessions if isinstance(each.event, RunForked)), default=0)
-    inherited = max((each.event.inherited for each in sessions if isinstance(each.event, RunForked)), default=0)
-    own = [each for each in sessions if each.seq > fork]
-    gone = [call for each in own if isinstance(each.event, RunResumed) for call in each.event.lost]
+    forks = list(only(RunForked, sessions))
+    fork, inherited = max((seq for seq, _ in forks), default=0), max((each.inherited for _, each in forks), default=0)
+    gone = [call for seq, resumed in only(RunResumed, sessions) if seq > fork for call in resumed.lost]
     amount, unreported = NOTHING, 0
     for row in journal.read(after=inherited):
         if asks_itself(row.call):

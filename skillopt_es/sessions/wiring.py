@@ -28,7 +28,7 @@ from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Control, Running, Trainer
 from skillopt_es.engine.observers import Observer, Observers
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import Event, RolloutCompleted, RunForked, RunResumed, RunStarted
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunForked, RunResumed, RunStarted, only
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
@@ -356,5 +356,5 @@ def _releases(log: EventLog) -> frozenset[str]:
 
 def _used(log: EventLog) -> frozenset[CallRef]:
     """The calls that rollouts of a log are made of."""
-    rollouts = (recorded.event for recorded in log.read(types=("RolloutCompleted",)))
-    return frozenset(call for event in rollouts if isinstance(event, RolloutCompleted) for call in event.calls)
+    rollouts = only(RolloutCompleted, log.read(types=("RolloutCompleted",)))
+    return frozenset(call for _, event in rollouts for call in event.calls)
