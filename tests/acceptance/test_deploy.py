@@ -82,7 +82,7 @@ def node(project: Project, endpoint: Endpoint, desk: Any) -> Node:
 
 
 def test_the_job_begins_and_continues(node: Node) -> None:
-    """Killed with its machine, then asked to leave, then let finish: three jobs, one run."""
+    """Killed with its machine, then asked to leave, then let finish: three jobs, one run. A fourth does nothing."""
     with node.job("sh", "job.sh") as process:
         node.until(node.asked(20))
         os.killpg(process.pid, signal.SIGKILL)
@@ -93,6 +93,9 @@ def test_the_job_begins_and_continues(node: Node) -> None:
     assert isinstance(events_of(node.project.run_folder())[-1], RunPaused)
     node.endpoint.delay = 0.0
     assert node.run("sh", "job.sh") == 0
+    before = len(node.endpoint.server.requests)
+    assert node.run("sh", "job.sh", "--max-minutes", "50") == 0
+    assert len(node.endpoint.server.requests) == before
     node.assert_complete()
 
 
@@ -150,16 +153,6 @@ def test_a_ci_job_works_until_its_time_is_over(node: Node) -> None:
     assert isinstance(began, RunStarted)
     assert isinstance(ended, RunCompleted)
     assert began.skill.hash == ended.best
-
-
-def test_a_job_of_a_complete_run_does_nothing(node: Node) -> None:
-    """Whatever its options say: a schedule starts it again and again."""
-    node.endpoint.delay = 0.0
-    assert node.run("sh", "job.sh", "--max-minutes", "50") == 0
-    before = len(node.endpoint.server.requests)
-    assert node.run("sh", "job.sh", "--max-minutes", "50") == 0
-    assert len(node.endpoint.server.requests) == before
-    node.assert_complete()
 
 
 def test_the_files_name_nothing_that_only_this_repository_has() -> None:

@@ -40,6 +40,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_trials")
 def test_what_was_drawn_again_tells_how_items_flip(repeated: Path, cli: Cli) -> None:
     """Without a call; the run's own rule first, with what the others would do."""
     done = cli("gate", "calibrate", repeated, "--json")
@@ -58,6 +59,7 @@ def test_what_was_drawn_again_tells_how_items_flip(repeated: Path, cli: Cli) -> 
     assert "recommended: " in shown
 
 
+@pytest.mark.usefixtures("few_trials")
 def test_status_shows_it_beside_the_verdicts(repeated: Path, strict: Path, cli: Cli) -> None:
     """Where it is known."""
     shown = cli("status", repeated)
@@ -81,6 +83,7 @@ def test_without_repeats_it_says_what_to_type(strict: Path, cli: Cli) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_trials")
 def test_fresh_draws_are_an_evaluation(strict: Path, tmp_path: Path) -> None:
     """Each item asked anew in each draw, recorded; asked for again, nothing is."""
     of = subject(strict, tmp_path / "evals")
@@ -104,6 +107,7 @@ def test_fresh_draws_are_an_evaluation(strict: Path, tmp_path: Path) -> None:
     assert found.flips.rate > 0
 
 
+@pytest.mark.usefixtures("few_trials")
 def test_the_command_draws_from_the_target_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:

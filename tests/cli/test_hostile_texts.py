@@ -96,6 +96,7 @@ READING: list[tuple[str, ...]] = [
 ]
 
 
+@pytest.mark.usefixtures("few_trials")
 @parametrized("words", READING, ids=lambda words: shown_inline(" ".join(words))[:40], by_default=12)
 def test_a_reading_command_prints_nothing_that_acts_on_a_terminal(
     words: tuple[str, ...], trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

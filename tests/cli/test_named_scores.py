@@ -101,6 +101,7 @@ def test_a_forks_other_metric_is_the_one_that_is_named(cli: Cli, runs: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_trials")
 def test_status_says_that_the_gate_of_a_search_is_not_what_decides(cli: Cli, runs: Path) -> None:
     """Nearly everything passes it, because edits have won before."""
     said = "An edit has to win on training tasks first. So"

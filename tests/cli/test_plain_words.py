@@ -130,6 +130,7 @@ def test_what_a_budget_has_come_to_is_said_in_its_own_words(name: str, shown: st
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_trials")
 def test_the_legend_of_a_calibration_fits_a_terminal_and_says_what_it_asked(demo_run: Path) -> None:
     """No word is broken; where fewer results can turn than the help says, that is said."""
     shown = CODES.sub("", on_terminal("gate", "calibrate", demo_run))

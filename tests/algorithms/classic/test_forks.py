@@ -169,20 +169,19 @@ def test_a_killed_fork_is_whole_or_not_there(parent: Path, monkeypatch: pytest.M
 
 
 @parametrized(
-    "overrides",
+    ("moment", "overrides"),
     [
-        pytest.param(("evaluation.gate_metric=soft",), marks=pytest.mark.slow),
-        ("evaluation.gate_metric=mixed", "evaluation.gate_mixed_weight=0.25"),
-        ("evaluation.use_gate=false",),
-        ("evaluation.use_semantic_density=true", "evaluation.semantic_density_weight=0.5"),
-        ("optimizer.learning_rate=1", "optimizer.lr_scheduler=constant"),
-        ("optimizer.use_slow_update=false", "optimizer.use_meta_skill=false"),
-        pytest.param(("train.seed=7",), marks=pytest.mark.slow),
-        pytest.param(("gradient.minibatch_size=1", "evaluation.eval_test=false"), marks=pytest.mark.slow),
+        (("step", 1), ("evaluation.gate_metric=mixed", "evaluation.gate_mixed_weight=0.25")),
+        (("epoch", 1), ("evaluation.gate_metric=soft",)),
+        (("step", 1), ("evaluation.use_gate=false",)),
+        (("step", 1), ("evaluation.use_semantic_density=true", "evaluation.semantic_density_weight=0.5")),
+        (("epoch", 1), ("optimizer.learning_rate=1", "optimizer.lr_scheduler=constant")),
+        (("step", 1), ("train.seed=7",)),
+        (("epoch", 1), ("gradient.minibatch_size=1", "evaluation.eval_test=false")),
+        (("step", 1), ("optimizer.use_slow_update=false", "optimizer.use_meta_skill=false")),
     ],
     by_default=2,
 )
-@pytest.mark.parametrize("moment", [("step", 1), pytest.param(("epoch", 1), marks=pytest.mark.slow)])
 def test_what_decides_can_change(parent: Path, moment: Moment, overrides: tuple[str, ...]) -> None:
     """Between two steps; all that follows is decided by the new settings, and can be derived again."""
     seq = at(parent, moment)

@@ -417,8 +417,9 @@ def small(shuffle: random.Random | None = None) -> ScriptedWorld:
     return forgetful_world(environment=ScriptedEnvironment(train=12, val=6, test=3), shuffle=shuffle)
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("order", "every"), [((), False), pytest.param((AFTER_VERDICT,), True, marks=pytest.mark.slow)]
+)
 def test_killed_around_its_notes_a_run_recovers(order: tuple[str, ...], every: bool, tmp_path: Path) -> None:
     """At every event of the appendix, or the first of each kind, and at the one before it."""
     whole = train(tmp_path / "whole", *SMALL, *order, world=small(), skill=KNOWS_ALL)
@@ -519,16 +520,9 @@ HOSTILE: dict[str, object] = {
 }
 
 
-FIRST, *OTHERS = (pytest.param(name, (AFTER_VERDICT,), id=f"{name}-after-verdict") for name in HOSTILE)
-
-
 @parametrized(
     ("name", "order"),
-    [
-        *(pytest.param(name, (), id=f"{name}-measured") for name in HOSTILE),
-        FIRST,
-        *(pytest.param(*each.values, id=each.id, marks=pytest.mark.slow) for each in OTHERS),
-    ],
+    [*((name, ()) for name in HOSTILE), ("markers", (AFTER_VERDICT,)), ("lines", (AFTER_VERDICT,))],
     by_default=1,
 )
 def test_a_hostile_note_stays_in_its_place(name: str, order: tuple[str, ...], tmp_path: Path) -> None:
