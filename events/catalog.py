@@ -419,6 +419,11 @@ class CandidateBuilt(Event):
     notes: int = 0
     gaps_closed: bool = False
 
+    @property
+    def applied(self) -> tuple[str, ...]:
+        """The edits that are in the candidate, by id."""
+        return tuple(report.edit for report in self.reports if report.applied)
+
 
 @frozen(kw_only=True)
 class CandidateGated(Event):

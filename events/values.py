@@ -361,6 +361,11 @@ class EditReport:
     status: str
     note: str = ""
 
+    @property
+    def applied(self) -> bool:
+        """Whether it is in the candidate."""
+        return self.status.startswith("applied")
+
 
 @frozen
 class SameLines:

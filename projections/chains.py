@@ -177,7 +177,7 @@ class Chain:
     @cached_property
     def in_skill(self) -> Mapping[tuple[str, ...], str]:
         """The proposals that became part of the current skill, by what they say."""
-        applied = [name for name, report in self.reports.items() if report.status.startswith("applied")]
+        applied = [name for name, report in self.reports.items() if report.applied]
         return {same_words(self.proposals[name]): name for name in applied if self.taken and name in self.proposals}
 
     def unplaced(self, proposal: str) -> bool:

@@ -98,7 +98,7 @@ def _end(chain: Chain, name: str) -> tuple[Reason, str]:
     report = chain.left_out.get(name) or chain.reports.get(name)
     if report is None:
         return _without_verdict(chain)
-    if not report.status.startswith("applied"):
+    if not report.applied:
         return "not_applied", f"{report.status}: {report.note}" if report.note else report.status
     return verdict_of(chain)
 
@@ -204,7 +204,7 @@ def why_untried(chain: Chain, credit: Credit) -> str:
 
 def _why_unchanged(built: CandidateBuilt, name: str) -> str:
     report = next((each for each in built.reports if each.edit == name), None)
-    if report is None or report.status.startswith("applied"):
+    if report is None or report.applied:
         return "it changes nothing"
     status = report.status.removeprefix("skipped_").replace("_", " ")
     return f"{status}: {report.note}" if report.note else status

@@ -31,7 +31,7 @@ from skillopt_es.events.errors import LogTooNew
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
-from skillopt_es.gate.verdicts import gate_decisions
+from skillopt_es.gate.course import gate_decisions
 from skillopt_es.sessions.session import read_state
 
 RELEASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())

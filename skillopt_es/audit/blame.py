@@ -166,7 +166,7 @@ def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -
     )
     kind: Kind = "rewrite" if event.rewrite is not None else "edit"
     if not _can_be_walked(current, event, chain):
-        known = tuple(report.edit for report in event.reports if report.status.startswith("applied"))
+        known = event.applied
         whole = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=known)
         return _aligned(current, event.candidate, whole)
     noted = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
@@ -186,7 +186,7 @@ def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -
 
 def _can_be_walked(current: Attributed, event: CandidateBuilt, chain: Chain) -> bool:
     """Whether the recorded edits lead from the current text to the candidate's; those of an imported run may not."""
-    applied = [report.edit for report in event.reports if report.status.startswith("applied")]
+    applied = event.applied
     if event.parent != current.skill.hash or any(name not in chain.proposals for name in applied):
         return False
     if event.rewrite is not None or event.notes:

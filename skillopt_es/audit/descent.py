@@ -265,7 +265,7 @@ def _candidate(walk: _Walk, chain: Chain, from_it: set[str], *, noted_in: bool) 
         walk.say("note", chain.written.seq, "written after the verdict", "taken", step=chain.step, epoch=chain.epoch)
     if chain.built is None:
         return noted_in
-    carried = [report.edit for report in chain.built.event.reports if report.status.startswith("applied")]
+    carried = chain.built.event.applied
     measured = chain.extended is not None and chain.extended.event.order == "measured"
     if not (from_it.intersection(carried) or (measured and noted_in)):
         return noted_in

@@ -177,5 +177,5 @@ def _taken(before: AnyState | None) -> tuple[int, int]:
     """How many edits an accepted candidate applied, and how many lines are new in it."""
     if before is None or before.built is None:
         return 0, 0
-    applied = sum(report.status.startswith("applied") for report in before.built.reports)
+    applied = len(before.built.applied)
     return applied, new_lines(before.current.skill, before.built.candidate)

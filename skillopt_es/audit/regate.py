@@ -42,12 +42,12 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import GateVerdict, Outcome, SkillTree
 from skillopt_es.gate.comparing import MoreDraws
+from skillopt_es.gate.course import final_contest
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.verdicts import (
     candidate_contest,
     candidate_gated,
     counts_as_measured,
-    final_contest,
     is_better,
     judged,
     too_large,

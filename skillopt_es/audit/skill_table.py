@@ -153,7 +153,7 @@ def _in_batch(event: RolloutCompleted) -> bool:
 
 def _judged(walk: _Walk, built: CandidateBuilt, *, taken: bool) -> None:
     """What became of a candidate counts for each skill that it changed."""
-    applied = [walk.edits[each.edit] for each in built.reports if each.status.startswith("applied")]
+    applied = [walk.edits[name] for name in built.applied]
     for edit in applied:
         name = skill_of(edit.file)
         counts = walk.taken if taken else walk.refused

@@ -7,6 +7,8 @@ candidate for the gate; one that makes other calls has a plan of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
@@ -76,23 +78,37 @@ def most_turns(run: Planned) -> int:
 
 def steps_plan(run: Planned, steps: int, epochs: int) -> tuple[Part, ...]:
     """The initial skill, a candidate a step with all the draws that its verdict may want, and the tests."""
-    evaluation, validation, tests = run.config.evaluation, len(run.validation_items), len(run.tested_items)
-    # All draws of the candidate, and all of the current skill's but the first, which is there already.
-    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_repeats - 1
+    validation, tests = len(run.validation_items), len(run.tested_items)
     counts = {
         "baseline": (validation, validation, validation),
         # A step may end without a candidate, so there may be none of these.
-        "gate": (validation * steps, 0, validation * steps * draws),
+        "gate": (validation * steps, 0, validation * steps * most_draws(run.config)),
         "certificate": (most_for_certificate(run), 0, most_for_certificate(run)),
         # The initial, the best and the final skill may be one text or three.
         "test": (tests, tests, 3 * tests),
     }
-    workers, turns = run.config.env.workers, most_turns(run)
+    return rollouts_in(run, counts, most_turns(run))
+
+
+def rollouts_in(run: Planned, counts: Mapping[str, tuple[int, int, int]], turns: int) -> tuple[Part, ...]:
+    """
+    The parts in which tasks are tried, each at most so many turns: what a part grows with, the least and the most.
+
+    What cannot happen is no part.
+    """
+    workers = run.config.env.workers
     return tuple(
         Part(kind=kind, role="target", units=units, low=low, high=high * turns, at_once=max(1, min(workers, units)))
         for kind, (units, low, high) in counts.items()
         if high
     )
+
+
+def most_draws(config: RunConfig) -> int:
+    """How many results of each item a verdict may want."""
+    evaluation = config.evaluation
+    # All draws of the candidate, and all of the current skill's but the first, which is there already.
+    return 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_repeats - 1
 
 
 def most_for_certificate(run: Planned) -> int:

@@ -3,9 +3,7 @@ The gate: what there is of two texts, which draws the rule wants next, and the v
 
 Scores that stand for an unmeasured text, as in SkillOpt: only where `skillopt.follow` names `stale_scores`.
 Each such score is named in the events by the skill that it was measured under.
-
-What every algorithm does alike whose steps end at the gate: a candidate's contest and verdict, and the end of the run.
-Pure: tasks and decisions from the core of a state.
+Pure: tasks and verdicts from the core of a state.
 """
 
 from __future__ import annotations
@@ -16,22 +14,16 @@ from typing import TypeVar
 from attrs import evolve
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithm import Decision, GatePolicy
-from skillopt_es.engine.evaluations import begun_draw, mean_score, measure, selection, test_evaluations, units_of
-from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.work import AddUp, Contest, Decide, Evaluation, Rollouts, Work
+from skillopt_es.engine.algorithm import GatePolicy
+from skillopt_es.engine.evaluations import begun_draw, mean_score, measure, selection, units_of
+from skillopt_es.engine.work import AddUp, Contest, Evaluation, Rollouts, Work
 from skillopt_es.errors import SettingRefused
 from skillopt_es.events.catalog import (
-    BestPromoted,
     CandidateBuilt,
     CandidateGated,
-    Event,
     RolloutCompleted,
-    RunCompleted,
-    SealedTestOpened,
-    TrainingStopped,
 )
-from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import (
     DRAWS_ONCE,
     RETESTS,
@@ -43,12 +35,10 @@ from skillopt_es.events.values import (
     SkillTree,
     exceeds,
 )
-from skillopt_es.gate.certifying import certificate_decisions, closing_work
 from skillopt_es.gate.comparing import ROUNDING, Known, MoreDraws, Ruling, Side, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.rules import RULES, Rule
-from skillopt_es.projections.core import waiting
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, OutOfPlace, RunState, Standing, never_varies, there
 
@@ -412,95 +402,3 @@ def _by_hand(found: GateVerdict, state: AnyState, candidate: str) -> GateVerdict
         return evolve(found, action="reject", new_best=False, reason="by_hand")
     better = found.candidate_value is not None and exceeds(found.candidate_value, state.best.value)
     return evolve(found, action="force_accept", new_best=better, reason="by_hand")
-
-
-def final_contest(state: RunState[S], config: RunConfig, policy: GatePolicy[S]) -> Contest:
-    """The final skill against the best one."""
-    terms = policy.terms(state, config)
-    return Contest(
-        candidate=state.current.skill,
-        standing=state.best,
-        items=terms.items,
-        candidate_place=FINAL_VAL,
-        current_place=FINAL_BEST,
-        told=terms.told,
-    )
-
-
-def usual_stop(state: AnyState, config: RunConfig) -> TrainingStopped | None:
-    """Why a training ends before its last step, by the rules of all algorithms: an order, the score, patience."""
-    train, value, since, done = config.train, state.best.value, state.best.step, state.steps_done
-    if state.steering.stop:
-        return TrainingStopped(step=done, reason="order", best_value=value, since=since)
-    if train.target_score is not None and value is not None and value >= train.target_score:
-        return TrainingStopped(
-            step=done, reason="target_score", best_value=value, since=since, limit=train.target_score
-        )
-    if train.patience is not None and done - since >= train.patience:
-        return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
-    return None
-
-
-def final_work(state: RunState[S], config: RunConfig, policy: GatePolicy[S], most_fresh: int | None = None) -> Work:
-    """
-    What is left once nothing is trained any more: whether the final skill is the best, its certificate, the tests.
-
-    The certificate's last batch has at most so many items, or as many as any other.
-    """
-    evaluation = config.evaluation
-    may_promote = evaluation.eval_test or not config.follows("promote_if_tested")
-    if may_promote and state.current.skill.hash != state.best.skill.hash:
-        contest = final_contest(state, config, policy)
-        waiting = draw_work(state, config, contest)
-        if waiting is not None:
-            return waiting
-        if is_better(state, config, contest):
-            return Decide("promote_best")
-    closing = closing_work(state, config, most_fresh)
-    if closing is not None:
-        return closing
-    testing = measure(state, test_evaluations(state, config))
-    if testing is not None and config.env.seal_test and not state.looks.final:
-        return Decide("open_test")
-    return testing or Decide("complete_run")
-
-
-def _promote_best(state: AnyState, config: RunConfig, evidence: RecordedTexts) -> Event:
-    final = state.current.skill.hash
-    return BestPromoted(
-        skill=final,
-        value=there(state.measured[final].value, "value of the final skill"),
-        previous=state.best.skill.hash,
-        previous_value=state.best.value,
-    )
-
-
-def _open_test(state: AnyState, config: RunConfig, evidence: RecordedTexts) -> Event:
-    return SealedTestOpened(look=state.looks.count + 1, by="final")
-
-
-def _complete_run(state: AnyState, config: RunConfig, evidence: RecordedTexts) -> Event:
-    best, final = state.best.skill.hash, state.current.skill.hash
-    tests = {skill: scored.score for skill, scored in state.tests.items()}
-    return RunCompleted(
-        best=best,
-        final=final,
-        test_initial=tests.get(state.started.skill.hash),
-        test_best=tests.get(best),
-        test_final=tests.get(final),
-    )
-
-
-def gate_decisions(policy: GatePolicy[S]) -> Mapping[str, Decision[S]]:
-    """The decisions that `final_work` asks for, the gate wherever it is asked, and the verdict on a candidate."""
-
-    def gate_candidate(state: RunState[S], config: RunConfig, evidence: RecordedTexts) -> Event:
-        return candidate_gated(state, config, waiting(state), policy)
-
-    return {
-        **certificate_decisions(policy),
-        "gate_candidate": gate_candidate,
-        "promote_best": _promote_best,
-        "open_test": _open_test,
-        "complete_run": _complete_run,
-    }

@@ -238,7 +238,7 @@ def _rewritten(event: SkillRewritten) -> str:
 def _built(event: CandidateBuilt) -> str:
     if event.rewrite is not None:
         return _built_anew(event, event.rewrite)
-    applied = sum(report.status.startswith("applied") for report in event.reports)
+    applied = len(event.applied)
     edits = counted(len(event.reports), "edit")
     notes = f" and {counted(event.notes, 'note')} added" if event.notes else ""
     return f"step {event.step}: {applied} of {edits} applied{notes}, skill {event.candidate.hash[:8]}"

@@ -176,7 +176,7 @@ class Origin:
 
 def changes(parent: SkillTree, candidate: SkillTree, origin: Origin) -> tuple[Change, ...]:
     """How a candidate came out of its parent: its edits or its rewrite, and then its reminder notes."""
-    applied = tuple(report.edit for report in origin.reports if report.status.startswith("applied"))
+    applied = tuple(report.edit for report in origin.reports if report.applied)
     made: list[Change] = []
     tree = parent
     if origin.rewrite is not None and applied:

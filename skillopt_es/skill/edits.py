@@ -7,7 +7,7 @@ run of blank lines where it was; without, it leaves what the original leaves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -45,7 +45,7 @@ def apply_edits(
         lost = lost_pins(tree, after, pins)
         if lost:
             after, made = tree, [EditReport(each.edit, SKIPPED_PINNED, lost[0]) for each in made]
-        refused = next((each for each in made if not each.status.startswith("applied")), None)
+        refused = next((each for each in made if not each.applied), None)
         if refused is None or len(together) == 1:
             tree = after
         else:
@@ -53,6 +53,21 @@ def apply_edits(
             made = [each if each is refused else EditReport(each.edit, "skipped_with_its_change", why) for each in made]
         reports |= dict(zip(numbers, made, strict=True))
     return tree, tuple(reports[number] for number in range(len(edits)))
+
+
+def apply_edits_but(
+    refused: Mapping[str, EditReport],
+    tree: SkillTree,
+    edits: Sequence[Edit],
+    *,
+    close_gaps: bool = False,
+    pins: Sequence[str] = (),
+) -> tuple[SkillTree, tuple[EditReport, ...]]:
+    """The same without the edits that are refused; each edit has its report at its place."""
+    others = [edit for edit in edits if edit.id not in refused]
+    after, applied = apply_edits(tree, others, close_gaps=close_gaps, pins=pins)
+    reports = {report.edit: report for report in applied} | dict(refused)
+    return after, tuple(reports[edit.id] for edit in edits)
 
 
 def in_order(edits: Sequence[Edit]) -> tuple[Edit, ...]:

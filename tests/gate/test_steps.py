@@ -10,7 +10,8 @@ from skillopt_es.algorithms.classic.algorithm import CLASSIC
 from skillopt_es.engine.run_config import config_of_run
 from skillopt_es.events.catalog import CandidateBuilt
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL
-from skillopt_es.gate.verdicts import candidate_contest, final_contest
+from skillopt_es.gate.course import final_contest
+from skillopt_es.gate.verdicts import candidate_contest
 from skillopt_es.sessions.session import read_state
 
 

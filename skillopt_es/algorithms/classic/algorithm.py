@@ -35,7 +35,7 @@ from skillopt_es.algorithms.classic.phases import (
     in_step,
     open_step,
 )
-from skillopt_es.algorithms.classic.planner import GATE, budget_of, next_work, pool_of, stop_training
+from skillopt_es.algorithms.classic.planner import GATE, budget_of, next_work, pool_of
 from skillopt_es.algorithms.classic.state import (
     Classic,
     ClassicState,
@@ -50,6 +50,7 @@ from skillopt_es.algorithms.classic.step_questions import analyse, choose_learni
 from skillopt_es.algorithms.classic.taint import untrusted_parts
 from skillopt_es.algorithms.classic.words import WORDS
 from skillopt_es.algorithms.optimizer import called, guard
+from skillopt_es.algorithms.steps import PATCH_ANSWERS, noted
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithm import Algorithm, Answered, Commands, Decision, Plan
 from skillopt_es.engine.draws import chunks, epoch_batches, shuffled
@@ -65,7 +66,8 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, Order, PatchSource
-from skillopt_es.gate.verdicts import gate_decisions, too_large
+from skillopt_es.gate.course import gate_decisions, stop_training
+from skillopt_es.gate.verdicts import too_large
 from skillopt_es.skill.leaks import LeakGuard
 
 SkipReason = Literal[
@@ -140,12 +142,12 @@ def _skip_step(reason: SkipReason, state: ClassicState, at: OpenStep, config: Ru
     details: Mapping[SkipReason, str] = {
         "nothing_to_fix": "nothing to look at",
         "nothing_proposed": f"{len(step.patches)} analysts proposed {what}",
-        "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
+        "no_usable_patch": noted(step.patches),
         "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
         "too_large": "" if built is None else too_large(config, built.candidate),
-        "untrusted_only": "" if built is None else untrusted_parts(state, step, built, config),
+        "untrusted_only": "" if built is None else untrusted_parts(state, config),
     }
     detail = "; ".join(each for each in (details[reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=reason, detail=detail)
@@ -197,7 +199,7 @@ DECISIONS: Mapping[str, Decision[Classic]] = {
     "place_slow_block": anywhere(place_slow_block),
     "skip_first_meta_skill": anywhere(skip_first_meta_skill),
     "apply_late_slow_update": anywhere(apply_late_slow_update),
-    "stop_training": anywhere(stop_training),
+    "stop_training": stop_training,
     "plan_minibatches": in_step(_plan_minibatches),
     "pause_for_optimizer": in_step(_pause_for_optimizer),
     "choose_first": in_step(_choose_first),
@@ -228,10 +230,7 @@ CLASSIC: Algorithm[Classic] = Algorithm(
         jobs.RewriteJob: asked_in_step(rewrite),
     },
     answers={
-        events.PatchProposed: Answered(
-            names=("patch", "step", "items", "kind"),
-            nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
-        ),
+        **PATCH_ANSWERS,
         events.PatchesMerged: Answered(
             names=("merge", "step", "group", "level", "inputs"),
             nothing={"edits": (), "suggestions": (), "drafts": ()},

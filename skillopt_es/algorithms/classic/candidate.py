@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from skillopt_es.algorithms.classic.appendix import notes_for_candidate, with_notes
 from skillopt_es.algorithms.classic.state import StepState, proposals_of
+from skillopt_es.algorithms.steps import leaking
 from skillopt_es.events.catalog import CandidateBuilt
 from skillopt_es.events.values import REFUSED_LEAK, Draft, Edit, EditReport, Proposal, Rewrite, SkillTree, Suggestion
 from skillopt_es.skill.alignment import align
-from skillopt_es.skill.edits import SKIPPED_PINNED, apply_edits
+from skillopt_es.skill.edits import SKIPPED_PINNED, apply_edits_but
 from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.pins import lost_pins
 from skillopt_es.skill.rewriting import repaired
@@ -29,7 +30,7 @@ def built_candidate(
     text = _new_text(step, chosen)
     if text is None:
         edits = [each for each in chosen if isinstance(each, Edit)]
-        candidate, reports = _edited(current, edits, guard, close_gaps=close_gaps, pins=pins)
+        candidate, reports = apply_edits_but(leaking(edits, guard), current, edits, close_gaps=close_gaps, pins=pins)
         reports = (*reports, *_not_rewritten(chosen))
         rewrite = None
     else:
@@ -44,18 +45,6 @@ def built_candidate(
         notes=len(step.extended.added) if step.extended and notes else 0,
         gaps_closed=close_gaps and text is None,
     )
-
-
-def _edited(
-    current: SkillTree, edits: Sequence[Edit], guard: LeakGuard, *, close_gaps: bool, pins: Sequence[str]
-) -> tuple[SkillTree, tuple[EditReport, ...]]:
-    leaks = {edit.id: leak for edit in edits if (leak := guard.leak(edit.content))}
-    others = [edit for edit in edits if edit.id not in leaks]
-    candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=pins)
-    reports = {report.edit: report for report in applied}
-    refused = {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
-    # In the order in which they were chosen, whatever came of each.
-    return candidate, tuple({**reports, **refused}[edit.id] for edit in edits)
 
 
 def _new_text(step: StepState, chosen: Sequence[Proposal]) -> str | None:

@@ -42,33 +42,24 @@ from skillopt_es.algorithms.classic.state import (
     under_way,
 )
 from skillopt_es.algorithms.classic.taint import untrusted_guidance, untrusted_parts
+from skillopt_es.algorithms.steps import all_failed, without_edits
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithm import GatePolicy
-from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
+from skillopt_es.engine.evaluations import measure, unmeasured
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import AddUp, Decide, Questions, Rollouts, Work
-from skillopt_es.events.catalog import CandidateBuilt, Event, PatchesMerged, PatchProposed, SlowUpdateProposed
-from skillopt_es.events.places import BASELINE, Place
+from skillopt_es.events.catalog import CandidateBuilt, PatchesMerged, PatchProposed, SlowUpdateProposed
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.certifying import beside, is_due
-from skillopt_es.gate.verdicts import (
-    candidate_contest,
-    counts_as_measured,
-    draw_work,
-    final_work,
-    too_large,
-    usual_stop,
-)
-from skillopt_es.projections.core import waiting
-from skillopt_es.projections.state import proposals_in, there
+from skillopt_es.gate.course import final_work, opening_work, trial_work, usual_stop
+from skillopt_es.gate.verdicts import counts_as_measured, draw_work, too_large
+from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.schedule import edit_budget
 
-
-def _doubts(state: ClassicState, config: RunConfig) -> str:
-    return untrusted_parts(state, open_step(state).step, waiting(state), config)
-
-
-GATE: GatePolicy[Classic] = GatePolicy(place=lambda state: open_step(state).place, doubts=_doubts, judging=judging)
+GATE: GatePolicy[Classic] = GatePolicy(
+    place=lambda state: open_step(state).place, doubts=untrusted_parts, judging=judging
+)
 """How the open step's candidate meets the gate."""
 
 
@@ -76,12 +67,9 @@ def next_work(state: ClassicState, config: RunConfig) -> Work | None:
     """The next thing to do, or None when the run is complete."""
     if state.completed is not None:
         return None
-    initial, items = state.started.skill, validation_items(state.started, config)
-    if initial.hash not in state.measured:
-        return measure(state, [selection(config, BASELINE, initial, items)])
-    fresh = measure(state, fresh_evaluation(state, config, items))
-    if fresh is not None:
-        return fresh
+    opening = opening_work(state, config, validation_items(state.started, config))
+    if opening is not None:
+        return opening
     if state.stopped is not None:
         return final_work(state, config, GATE)
     if should_stop(state, config):
@@ -150,21 +138,15 @@ def _candidate_work(config: RunConfig, step: StepState, place: Place) -> Work:
 
 def _collected(config: RunConfig, step: StepState, place: Place) -> Work | None:
     """What the patches of a step lead to besides their edits; None when it is time for the edits."""
-    patches = [*step.patches.values()]
-    nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
-    # First of all: that nobody could be reached must not look as if there were nothing to fix.
-    if nobody or unanswered(step):
+    # First of all: an outage must not look as if there were nothing to fix.
+    if all_failed(step.patches.values()) or unanswered(step):
         return Decide("pause_for_optimizer")
     about_notes = notes_work(config, step, place)
-    if about_notes is not None or any(map(proposals_in, patches)):
+    if about_notes is not None or any(map(proposals_in, step.patches.values())):
         return about_notes
     if notes_for_candidate(step):
         return Decide("build_candidate")
-    # An answer that could not be read is no proof that there is nothing to fix.
-    broken = any(patch.result in ("unusable", "failed") for patch in patches)
-    if broken:
-        return Decide("skip:no_usable_patch")
-    return Decide("skip:nothing_proposed" if patches else "skip:nothing_to_fix")
+    return without_edits(step.patches, "nothing_to_fix")
 
 
 def _selection_of_edits(state: ClassicState, config: RunConfig, step: StepState, place: Place) -> Work:
@@ -274,14 +256,9 @@ def _gate_work(state: ClassicState, config: RunConfig, at: OpenStep, built: Cand
         return Decide("gate_candidate")
     if config.evaluation.use_gate and too_large(config, candidate):
         return Decide("skip:too_large")
-    if config.evaluation.use_gate and untrusted_parts(state, at.step, built, config):
+    if config.evaluation.use_gate and untrusted_parts(state, config):
         return Decide("skip:untrusted_only")
-    if config.evaluation.use_gate and not state.current.stale_from:
-        drawing = draw_work(state, config, candidate_contest(state, config, built, GATE))
-    else:
-        drawing = measure(
-            state, unmeasured(state, config, [(at.place.gate, candidate)], validation_items(state.started, config))
-        )
+    drawing = trial_work(state, config, built, GATE)
     if isinstance(drawing, Rollouts) and config.train.speculate:
         return Rollouts(drawing.units, ahead=units_ahead(state, at))
     return drawing or Decide("gate_candidate")
@@ -390,8 +367,3 @@ def should_stop(state: ClassicState, config: RunConfig) -> bool:
     if over or state.algorithm.unwritten or under_way(state):
         return False
     return usual_stop(state, config) is not None
-
-
-def stop_training(state: ClassicState, config: RunConfig) -> Event:
-    """The end, by the first rule that holds."""
-    return there(usual_stop(state, config), "rule that ends the training")

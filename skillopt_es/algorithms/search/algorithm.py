@@ -22,24 +22,24 @@ from skillopt_es.algorithms.search.planner import (
     next_work,
     nobody_vouches_for,
     stop,
-    untrusted_parts,
 )
 from skillopt_es.algorithms.search.pruning import prune, pruning_due, pruning_groups
 from skillopt_es.algorithms.search.results import screened
 from skillopt_es.algorithms.search.sample import other_items
 from skillopt_es.algorithms.search.state import Search, SearchState, is_recalled, kept_edits, open_step
 from skillopt_es.algorithms.search.together import tries_to_plan
+from skillopt_es.algorithms.steps import PATCH_ANSWERS, candidate_of, leaking, noted, optimizer_away
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.algorithm import Algorithm, Answered, Commands, Decision, Plan, Stands, Words
+from skillopt_es.engine.algorithm import Algorithm, Commands, Decision, Plan, Stands, Words
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
-from skillopt_es.events.values import REFUSED_LEAK, Batch, Credit, Edit, EditReport, Json, Order
-from skillopt_es.gate.verdicts import gate_decisions, too_large
+from skillopt_es.events.values import Batch, Credit, Edit, Json, Order
+from skillopt_es.gate.course import gate_decisions
+from skillopt_es.gate.verdicts import too_large
 from skillopt_es.projections.fates import earned
 from skillopt_es.projections.state import there
-from skillopt_es.skill.edits import apply_edits
 
 SkipReason = Literal[
     "nothing_to_fix",
@@ -107,23 +107,12 @@ def _built(
     state: SearchState, config: RunConfig, evidence: RecordedTexts, edits: tuple[Edit, ...]
 ) -> events.CandidateBuilt:
     """The current skill with these edits; what copies a tried item is left out."""
-    step, current = open_step(state), state.current.skill
+    step = open_step(state)
     rows = [state.rollouts[group.place][item] for group in step.groups for item in group.items]
     quoted = bool(form(state, config))  # whole items may stand in the skill, then
-    watch = guard(rows, current, config, evidence, quoted=quoted)
-    leaks = {edit.id: leak for edit in edits if edit.source != "examples" and (leak := watch.leak(edit.content))}
-    close_gaps = not config.follows("leave_gaps")
-    others = [each for each in edits if each.id not in leaks]
-    candidate, applied = apply_edits(current, others, close_gaps=close_gaps, pins=state.steering.pins)
-    reports = {each.edit: each for each in applied}
-    reports |= {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
-    return events.CandidateBuilt(
-        step=step.number,
-        parent=current.hash,
-        candidate=candidate,
-        reports=tuple(reports[edit.id] for edit in edits),
-        gaps_closed=close_gaps,
-    )
+    watch = guard(rows, state.current.skill, config, evidence, quoted=quoted)
+    refused = leaking([edit for edit in edits if edit.source != "examples"], watch)
+    return candidate_of(state, config, step.number, edits, refused)
 
 
 def _screen(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
@@ -167,26 +156,22 @@ def _credit(name: str, found: Screened) -> Credit:
 
 def _skip(reason: SkipReason, state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     step = open_step(state)
-    notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note)
     built = state.built
     reports = () if built is None else built.reports
     details: Mapping[SkipReason, str] = {
         "nothing_to_fix": "no task of the batch failed",
         "nothing_proposed": "",
-        "no_usable_patch": notes,
+        "no_usable_patch": noted(step.patches),
         "no_edit_chosen": "" if step.ranked is None else f"screen: {step.ranked.reasoning}",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
         "too_large": "" if built is None else too_large(config, built.candidate),
-        "untrusted_only": "" if built is None else untrusted_parts(state, built, config),
+        "untrusted_only": "" if built is None else GATE.doubts(state, config),
     }
     return events.StepSkipped(step=step.number, reason=reason, detail=details[reason])
 
 
 def _pause(state: SearchState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    notes = [patch.note for patch in open_step(state).patches.values()]
-    return events.RunPaused(
-        reason="optimizer", message=f"none of the {len(notes)} questions of the step was answered; first, {notes[0]}"
-    )
+    return optimizer_away(open_step(state).patches)
 
 
 DECISIONS: Mapping[str, Decision[Search]] = {
@@ -282,12 +267,7 @@ SEARCH: Algorithm[Search] = Algorithm(
     next_work=next_work,
     decisions=DECISIONS,
     questions={SearchJob: ask_for_edits},
-    answers={
-        events.PatchProposed: Answered(
-            names=("patch", "step", "items", "kind"),
-            nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
-        )
-    },
+    answers=PATCH_ANSWERS,
     plan=Plan(steps=_steps, parts=plan_of, kind_of=kind_of, by_calls=True),
     commands=Commands(
         heeds=frozenset(get_args(Order)),

@@ -6,7 +6,7 @@ from math import ceil
 
 from skillopt_es.algorithms.search.budget import calls_of_one, first_tries, gate_items, most_tries
 from skillopt_es.algorithms.search.sample import first_items
-from skillopt_es.engine.estimates import Part, Planned, kind_of_call, most_for_certificate, most_turns
+from skillopt_es.engine.estimates import Part, Planned, kind_of_call, most_for_certificate, most_turns, rollouts_in
 from skillopt_es.events.places import Place
 
 
@@ -20,20 +20,15 @@ def plan_of(run: Planned, steps: int, epochs: int) -> tuple[Part, ...]:
     most = config.budget.max_calls
     if most is not None:
         steps = ceil(max(0, most - calls_of_one(config) * validation) / step)
-    tries, workers = most_turns(run), config.env.workers
-    counts = (
-        ("baseline", validation, validation, validation),
-        ("train", size * steps, 0, size * steps),
-        ("screen", size * steps, 0, most_tries(size) * steps),
-        ("gate", validation * steps, 0, gate_items(config, validation) * steps),
-        ("certificate", most_for_certificate(run), 0, most_for_certificate(run)),
-        ("test", tests, 0 if most is not None else tests, 2 * tests),
-    )
-    parts = [
-        Part(kind=kind, role="target", units=units, low=low, high=high * tries, at_once=max(1, min(workers, units)))
-        for kind, units, low, high in counts
-        if high
-    ]
+    counts = {
+        "baseline": (validation, validation, validation),
+        "train": (size * steps, 0, size * steps),
+        "screen": (size * steps, 0, most_tries(size) * steps),
+        "gate": (validation * steps, 0, gate_items(config, validation) * steps),
+        "certificate": (most_for_certificate(run), 0, most_for_certificate(run)),
+        "test": (tests, 0 if most is not None else tests, 2 * tests),
+    }
+    parts = [*rollouts_in(run, counts, most_turns(run))]
     if steps:
         # Each round may ask about all that failed, and a step about what each edit of it was too narrow for.
         most_asked = (questions * config.search.rounds + size) * steps

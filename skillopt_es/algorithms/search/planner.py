@@ -19,19 +19,19 @@ from skillopt_es.algorithms.search.state import PRUNING, Search, SearchState, is
 from skillopt_es.algorithms.search.steps import OpenStep
 from skillopt_es.algorithms.search.together import tries_to_plan
 from skillopt_es.algorithms.search.tries import evaluations
+from skillopt_es.algorithms.steps import all_failed, doubts_about, unsupported, without_edits
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithm import GatePolicy, Terms
 from skillopt_es.engine.algorithms import most_calls
 from skillopt_es.engine.draws import shuffled
-from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection, unmeasured
+from skillopt_es.engine.evaluations import measure
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Rollouts, Told, Work
-from skillopt_es.events.catalog import CandidateBuilt, TrainingStopped
-from skillopt_es.events.places import BASELINE
+from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.values import Minibatch
 from skillopt_es.gate.certifying import beside, is_due
-from skillopt_es.gate.verdicts import candidate_contest, draw_work, final_work, too_large, usual_stop
+from skillopt_es.gate.course import final_work, opening_work, trial_work, unfit, usual_stop
+from skillopt_es.gate.verdicts import too_large
 from skillopt_es.projections.core import waiting
-from skillopt_es.projections.trust import attempts_of, support_of
 
 
 def _terms(state: SearchState, config: RunConfig) -> Terms:
@@ -41,7 +41,13 @@ def _terms(state: SearchState, config: RunConfig) -> Terms:
 
 
 def _doubts(state: SearchState, config: RunConfig) -> str:
-    return untrusted_parts(state, waiting(state), config)
+    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
+    built, step = waiting(state), state.algorithm.step
+    if step is None:
+        return ""
+    edits = {edit.id: edit for edit in step.edits}
+    origins = ((name, edits[name].origins) for name in built.applied if name in edits)
+    return doubts_about(state, config, origins, step.groups)
 
 
 GATE: GatePolicy[Search] = GatePolicy(terms=_terms, doubts=_doubts)
@@ -60,11 +66,9 @@ def next_work(state: SearchState, config: RunConfig) -> Work | None:
 
 
 def _next_of(state: SearchState, config: RunConfig, items: tuple[str, ...]) -> Work | None:
-    if state.started.skill.hash not in state.measured:
-        return measure(state, [selection(config, BASELINE, state.started.skill, items)])
-    fresh = measure(state, fresh_evaluation(state, config, items))
-    if fresh is not None:
-        return fresh
+    opening = opening_work(state, config, items)
+    if opening is not None:
+        return opening
     if state.algorithm.step is not None:
         return _step_work(state, config, state.algorithm.step)
     all_done = most_calls(state) is None and state.steps_done >= state.started.total_steps
@@ -164,8 +168,8 @@ def _by_itself(group: Minibatch) -> str:
 
 
 def _screen_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
-    results = [step.patches[group.id].result for group in step.rounds[-1] if group.kind == "failure"]
-    if results and all(result == "failed" for result in results):
+    asked = [step.patches[group.id] for group in step.rounds[-1] if group.kind == "failure"]
+    if all_failed(asked):
         return Decide("pause_for_optimizer")
     trying = _try_alone(state, config, step)
     if trying is not None:
@@ -173,10 +177,7 @@ def _screen_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
     if examples_due(state, config):
         return Decide("plan_questions", reads_back=True)
     if not step.edits:
-        broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
-        if broken:
-            return Decide("skip:no_usable_patch")
-        return Decide("skip:nothing_proposed" if step.patches else "skip:nothing_to_fix")
+        return without_edits(step.patches, "nothing_to_fix")
     return Decide("plan_questions" if groups_to_ask(state, config) else "screen")
 
 
@@ -196,24 +197,10 @@ def _gate_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
         return Decide("skip:no_edit_chosen")
     if built is None or tuple(report.edit for report in built.reports) != step.chosen:
         return Decide("build_kept")
-    if built.candidate.hash == built.parent:
-        return Decide("skip:unchanged")
-    if too_large(config, built.candidate):
-        return Decide("skip:too_large")
-    if untrusted_parts(state, built, config):
-        return Decide("skip:untrusted_only")
-    if config.evaluation.use_gate:
-        drawing = draw_work(state, config, candidate_contest(state, config, built, GATE))
-    else:
-        drawing = measure(
-            state,
-            unmeasured(state, config, [(step.place.gate, built.candidate)], judged_items(state, config)),
-        )
-    return drawing or Decide("gate_candidate")
-
-
-def _applied(built: CandidateBuilt) -> list[str]:
-    return [report.edit for report in built.reports if report.status.startswith("applied")]
+    reason = unfit(state, config, built, GATE, too_large(config, built.candidate))
+    if reason:
+        return Decide(f"skip:{reason}")
+    return trial_work(state, config, built, GATE) or Decide("gate_candidate")
 
 
 def _batch(state: SearchState, step: OpenStep) -> Evaluation:
@@ -229,21 +216,7 @@ def _batch(state: SearchState, step: OpenStep) -> Evaluation:
     )
 
 
-def untrusted_parts(state: SearchState, built: CandidateBuilt, config: RunConfig) -> str:
-    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
-    if not config.evaluation.no_untrusted_only or state.algorithm.step is None:
-        return ""
-    names = nobody_vouches_for(state)
-    doubtful = [name for name in _applied(built) if name in names]
-    return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""
-
-
 def nobody_vouches_for(state: SearchState) -> frozenset[str]:
     """The edits of the open step that no trusted attempt supports."""
     step = open_step(state)
-    return frozenset(
-        edit.id
-        for edit in step.edits
-        if support_of(state.rollouts[at][item].trust for at, item in attempts_of(edit.origins, step.groups))
-        == "untrusted"
-    )
+    return frozenset(unsupported(state, ((edit.id, edit.origins) for edit in step.edits), step.groups))

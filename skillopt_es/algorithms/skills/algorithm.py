@@ -10,39 +10,29 @@ from typing import Literal, get_args
 from skillopt_es.algorithms.optimizer import guard
 from skillopt_es.algorithms.skills.estimate import kind_of, plan_of
 from skillopt_es.algorithms.skills.fold import FACTS
-from skillopt_es.algorithms.skills.gate import GATE, untrusted_parts
+from skillopt_es.algorithms.skills.gate import GATE
 from skillopt_es.algorithms.skills.grouping import groups_of
 from skillopt_es.algorithms.skills.parts import failed_parts, parted, parts_drawn
-from skillopt_es.algorithms.skills.planner import (
-    EditJob,
-    ManageJob,
-    next_work,
-    over_cap,
-    stop,
-)
+from skillopt_es.algorithms.skills.planner import EditJob, ManageJob, next_work, over_cap
 from skillopt_es.algorithms.skills.questions import ask_for_changes, ask_for_edits
 from skillopt_es.algorithms.skills.state import WHOLE, Skills, SkillsState, begun, initial, where_of
 from skillopt_es.algorithms.skills.triggers import drawn
+from skillopt_es.algorithms.steps import PATCH_ANSWERS, candidate_of, noted, optimizer_away
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.algorithm import Algorithm, Answered, Commands, Decision, Plan, Stands, Words
+from skillopt_es.engine.algorithm import Algorithm, Commands, Decision, Plan, Stands, Words
 from skillopt_es.engine.draws import epoch_batches
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Edit, EditReport, Json, Minibatch
-from skillopt_es.gate.verdicts import gate_decisions
+from skillopt_es.gate.course import gate_decisions, stop_training
 from skillopt_es.projections.core import waiting
 from skillopt_es.projections.state import there
-from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import ids_of, skill_of
 from skillopt_es.skill.leaks import LeakGuard
 
 SkipReason = Literal["nothing_asked", "nothing_proposed", "no_usable_patch", "unchanged", "too_large", "untrusted_only"]
-
-
-def _stop(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    return there(stop(state, config), "rule that ends the training")
 
 
 def _plan_epoch(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
@@ -85,32 +75,22 @@ def _built(
     state: SkillsState, config: RunConfig, evidence: RecordedTexts, edits: tuple[Edit, ...]
 ) -> events.CandidateBuilt:
     """The folder with these edits; what copies a tried item is left out, and so is what agents could not load."""
-    current, algorithm = state.current.skill, state.algorithm
-    rows = [state.rollouts[place][item] for group in algorithm.groups or () for place, item in group.attempts]
-    watch = guard(rows, current, config, evidence)
+    rows = [state.rollouts[place][item] for group in state.algorithm.groups or () for place, item in group.attempts]
+    watch = guard(rows, state.current.skill, config, evidence)
     refused = {edit.id: report for edit in edits if (report := _refused(edit, watch, state, config)) is not None}
     # Of a change all parts are applied or none.
     broken = {edit.change for edit in edits if edit.id in refused and edit.change}
     for edit in edits:
         if edit.change in broken:
             refused.setdefault(edit.id, EditReport(edit.id, "skipped_with_its_change", "another part of it is refused"))
-    close_gaps = not config.follows("leave_gaps")
-    candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in refused], close_gaps=close_gaps)
-    reports = {**{each.edit: each for each in applied}, **refused}
-    return events.CandidateBuilt(
-        step=where_of(state).number,
-        parent=current.hash,
-        candidate=candidate,
-        reports=tuple(reports[edit.id] for edit in edits),
-        gaps_closed=close_gaps,
-    )
+    return candidate_of(state, config, where_of(state).number, edits, refused)
 
 
 def _part(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """Which changes of a refused candidate are tried by themselves, by what each was found to do."""
     built = waiting(state)
     found = there(parted(state, built, config), "part that stays")
-    pool = tuple(report.edit for report in built.reports if report.status.startswith("applied"))
+    pool = built.applied
     return events.EditsRanked(
         step=where_of(state).number,
         budget=None,
@@ -154,17 +134,15 @@ def _too_early(path: str, state: SkillsState, config: RunConfig) -> str:
 
 
 def _skip(reason: SkipReason, state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    algorithm = state.algorithm
     built = state.built
     reports = () if built is None else built.reports
-    notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in algorithm.patches.values() if patch.note)
     details: Mapping[SkipReason, str] = {
         "nothing_asked": _nothing_asked(state, config),
         "nothing_proposed": "",
-        "no_usable_patch": notes,
+        "no_usable_patch": noted(state.algorithm.patches),
         "unchanged": "; ".join(f"{report.edit}: {report.note or report.status}" for report in reports),
         "too_large": "" if built is None else over_cap(state, built, config),
-        "untrusted_only": "" if built is None else untrusted_parts(state, built, config),
+        "untrusted_only": "" if built is None else GATE.doubts(state, config),
     }
     return events.StepSkipped(step=where_of(state).number, reason=reason, detail=details[reason])
 
@@ -176,15 +154,12 @@ def _nothing_asked(state: SkillsState, config: RunConfig) -> str:
 
 
 def _pause(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    notes = [patch.note for patch in state.algorithm.patches.values()]
-    return events.RunPaused(
-        reason="optimizer", message=f"none of the {len(notes)} questions of the step was answered; first, {notes[0]}"
-    )
+    return optimizer_away(state.algorithm.patches)
 
 
 DECISIONS: Mapping[str, Decision[Skills]] = {
     **gate_decisions(GATE),
-    "stop": _stop,
+    "stop": stop_training,
     "plan_epoch": _plan_epoch,
     "plan_groups": _plan_groups,
     "plan_management": _plan_management,
@@ -278,12 +253,7 @@ SKILLS: Algorithm[Skills] = Algorithm(
     next_work=next_work,
     decisions=DECISIONS,
     questions={EditJob: ask_for_edits, ManageJob: ask_for_changes},
-    answers={
-        events.PatchProposed: Answered(
-            names=("patch", "step", "items", "kind"),
-            nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
-        )
-    },
+    answers=PATCH_ANSWERS,
     words=Words(
         stands=_stands,
         doing=_doing,

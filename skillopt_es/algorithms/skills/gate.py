@@ -6,11 +6,10 @@ from attrs import evolve
 
 from skillopt_es.algorithms.skills.state import Skills, SkillsState, place_of, where_of
 from skillopt_es.algorithms.skills.triggers import objection
+from skillopt_es.algorithms.steps import doubts_about
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithm import GatePolicy, Terms, usual_terms
-from skillopt_es.events.catalog import CandidateBuilt
 from skillopt_es.projections.core import waiting
-from skillopt_es.projections.trust import attempts_of, support_of
 
 
 def gate_config(state: SkillsState, config: RunConfig) -> RunConfig:
@@ -20,25 +19,11 @@ def gate_config(state: SkillsState, config: RunConfig) -> RunConfig:
     return evolve(config, evaluation=evolve(config.evaluation, gate_rule=config.skills.manage_gate_rule))
 
 
-def untrusted_parts(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> str:
-    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
-    if not config.evaluation.no_untrusted_only:
-        return ""
-    origins = {edit.id: edit.origins for edit in state.algorithm.edits}
-    applied = [report.edit for report in built.reports if report.status.startswith("applied")]
-    doubtful = [
-        name
-        for name in applied
-        if support_of(
-            state.rollouts[at][item].trust for at, item in attempts_of(origins[name], state.algorithm.groups or ())
-        )
-        == "untrusted"
-    ]
-    return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""
-
-
 def _doubts(state: SkillsState, config: RunConfig) -> str:
-    return untrusted_parts(state, waiting(state), config)
+    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
+    edits = {edit.id: edit for edit in state.algorithm.edits}
+    origins = ((name, edits[name].origins) for name in waiting(state).applied)
+    return doubts_about(state, config, origins, state.algorithm.groups or ())
 
 
 def _terms(state: SkillsState, config: RunConfig) -> Terms:

@@ -23,12 +23,13 @@ from skillopt_es.algorithms.skills.state import Key, SkillsState, applied_edits,
 from skillopt_es.algorithms.skills.triggers import routing_of, triggers_met
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import draw_seed, shuffled, some_of
+from skillopt_es.engine.estimates import most_draws
 from skillopt_es.engine.evaluations import too_many_unmeasured, units_of, unmeasured_hint
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Rollouts, Unit, Work
 from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted, RunPaused
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import DRAWS_ONCE, Edit, EditReport, Effect, GateVerdict, Measured, SkillTree, Tries
+from skillopt_es.events.values import Edit, EditReport, Effect, GateVerdict, Measured, SkillTree, Tries
 from skillopt_es.gate.verdicts import candidate_gated, rule_of
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import always_shown, skill_of, skills_in
@@ -88,7 +89,7 @@ class Candidate:
         of = {edit.id: edit.change or edit.id for edit in self.edits}
         for left_out in dict.fromkeys(of.values()):
             _, reports = self.made_with([edit for edit in self.edits if of[edit.id] != left_out])
-            needy = {of[report.edit] for report in reports if not report.status.startswith("applied")}
+            needy = {of[report.edit] for report in reports if not report.applied}
             of = {name: left_out if group in needy else group for name, group in of.items()}
         return [tuple(edit for edit in self.edits if of[edit.id] == group) for group in dict.fromkeys(of.values())]
 
@@ -276,9 +277,7 @@ def _drawn(whole: Candidate) -> tuple[Tries, ...]:
 
 def _most_of_a_gate(whole: Candidate) -> int:
     """How many results one gate takes at most, its trigger set among them."""
-    rule = gate_config(whole.state, whole.config).evaluation
-    draws = 1 if rule.gate_rule in DRAWS_ONCE else 2 * rule.gate_repeats - 1
-    return draws * len(whole.items) + 3 * whole.config.skills.triggers
+    return most_draws(gate_config(whole.state, whole.config)) * len(whole.items) + 3 * whole.config.skills.triggers
 
 
 def _spent(state: SkillsState) -> int:

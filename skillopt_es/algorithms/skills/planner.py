@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from skillopt_es.algorithms.skills.gate import GATE, gate_config, untrusted_parts
+from skillopt_es.algorithms.skills.gate import GATE
 from skillopt_es.algorithms.skills.parts import part_work
 from skillopt_es.algorithms.skills.scope import narrowed
-from skillopt_es.algorithms.skills.state import Skills, SkillsState, Where, begun, place_of, tried_at, where_of
+from skillopt_es.algorithms.skills.state import SkillsState, Where, begun, tried_at, where_of
 from skillopt_es.algorithms.skills.triggers import trigger_work
+from skillopt_es.algorithms.steps import all_failed, without_edits
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.evaluations import fresh_evaluation, measure, selection
-from skillopt_es.engine.evaluations import unmeasured as not_measured
+from skillopt_es.engine.evaluations import measure
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Work
-from skillopt_es.events.catalog import CandidateBuilt, EpochPlanned, TrainingStopped
-from skillopt_es.events.places import BASELINE
+from skillopt_es.events.catalog import CandidateBuilt, EpochPlanned
 from skillopt_es.events.values import Minibatch
-from skillopt_es.gate.verdicts import candidate_contest, draw_work, final_work, too_large, usual_stop
+from skillopt_es.gate.course import final_work, opening_work, trial_work, unfit, usual_stop
+from skillopt_es.gate.verdicts import too_large
 from skillopt_es.skill.folders import ids_of, listing_of
 
 
@@ -44,12 +44,9 @@ def next_work(state: SkillsState, config: RunConfig) -> Work | None:
     """The next thing to do, or None when the run is complete."""
     if state.completed is not None:
         return None
-    items = validation_items(state.started, config)
-    if state.started.skill.hash not in state.measured:
-        return measure(state, [selection(config, BASELINE, state.started.skill, items)])
-    fresh = measure(state, fresh_evaluation(state, config, items))
-    if fresh is not None:
-        return fresh
+    opening = opening_work(state, config, validation_items(state.started, config))
+    if opening is not None:
+        return opening
     if state.stopped is not None or state.steps_done >= state.started.total_steps:
         return final_work(state, config, GATE)
     return _training_work(state, config)
@@ -57,16 +54,11 @@ def next_work(state: SkillsState, config: RunConfig) -> Work | None:
 
 def _training_work(state: SkillsState, config: RunConfig) -> Work:
     where = where_of(state)
-    if not begun(state) and stop(state, config) is not None:
+    if not begun(state) and usual_stop(state, config) is not None:
         return Decide("stop")
     if state.algorithm.epoch is None or state.algorithm.epoch.epoch != where.epoch:
         return Decide("plan_epoch")
     return _step_work(state, config, where, state.algorithm.epoch)
-
-
-def stop(state: SkillsState, config: RunConfig) -> TrainingStopped | None:
-    """Why no further step is begun: the score is reached, or too many steps have brought nothing."""
-    return usual_stop(state, config)
 
 
 def _step_work(state: SkillsState, config: RunConfig, where: Where, epoch: EpochPlanned) -> Work:
@@ -78,22 +70,11 @@ def _step_work(state: SkillsState, config: RunConfig, where: Where, epoch: Epoch
     waiting = tuple(job(group) for group in algorithm.groups if group.id not in algorithm.patches)
     if waiting:
         return Questions(waiting)
-    ending = _without_candidate(algorithm)
-    if ending:
-        return Decide(ending)
+    if all_failed(algorithm.patches.values()):
+        return Decide("pause_for_optimizer")
+    if not algorithm.edits:
+        return without_edits(algorithm.patches, "nothing_asked")
     return Decide("build") if state.built is None else _gate_work(state, state.built, config, where)
-
-
-def _without_candidate(algorithm: Skills) -> str:
-    """The decision that ends a step whose answers have no edits; empty where they have some."""
-    results = [patch.result for patch in algorithm.patches.values()]
-    if results and all(result == "failed" for result in results):
-        return "pause_for_optimizer"
-    if algorithm.edits:
-        return ""
-    if any(result in ("unusable", "failed") for result in results):
-        return "skip:no_usable_patch"
-    return "skip:nothing_proposed" if results else "skip:nothing_asked"
 
 
 def _part_waits(state: SkillsState, built: CandidateBuilt) -> bool:
@@ -122,25 +103,12 @@ def _batch(state: SkillsState, where: Where, epoch: EpochPlanned) -> list[Evalua
 def _gate_work(state: SkillsState, built: CandidateBuilt, config: RunConfig, where: Where) -> Work:
     if _part_waits(state, built):
         return Decide("build_kept")
-    if built.candidate.hash == built.parent:
-        return Decide("skip:unchanged")
-    if over_cap(state, built, config):
-        return Decide("skip:too_large")
-    if untrusted_parts(state, built, config):
-        return Decide("skip:untrusted_only")
+    reason = unfit(state, config, built, GATE, over_cap(state, built, config))
+    if reason:
+        return Decide(f"skip:{reason}")
     narrow = None if where.managing else narrowed(state, built, config)
-    if narrow is not None:
-        return measure(state, [narrow]) or _verdict(state, built, config)
-    if config.evaluation.use_gate:
-        drawing = draw_work(state, gate_config(state, config), candidate_contest(state, config, built, GATE))
-    else:
-        drawing = measure(
-            state,
-            not_measured(
-                state, config, [(place_of(state).gate, built.candidate)], validation_items(state.started, config)
-            ),
-        )
-    return drawing or _verdict(state, built, config)
+    trying = trial_work(state, config, built, GATE) if narrow is None else measure(state, [narrow])
+    return trying or _verdict(state, built, config)
 
 
 def _verdict(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Work:

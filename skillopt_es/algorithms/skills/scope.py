@@ -27,7 +27,7 @@ from skillopt_es.skill.folders import SKILL_FILE, always_shown, files_of, ids_of
 def changed_bodies(state: SkillsState, built: CandidateBuilt) -> frozenset[str]:
     """The skills of which only what they say is changed; none where what is listed or always shown is changed, too."""
     edits = {edit.id: edit for edit in state.algorithm.edits}
-    applied = [edits[report.edit] for report in built.reports if report.status.startswith("applied")]
+    applied = [edits[name] for name in built.applied]
     for edit in applied:
         new_file = edit.op == "create" and not edit.file.endswith(f"/{SKILL_FILE}")
         if edit.op in WHOLE_FILES and not new_file:

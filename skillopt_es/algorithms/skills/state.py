@@ -199,7 +199,7 @@ def _setting(state: SkillsState, name: str) -> Json:
 def said_of(built: CandidateBuilt) -> dict[str, str]:
     """The edits of a candidate that are not in it, and why; of those that are, nothing."""
     return {
-        report.edit: "" if report.status.startswith("applied") else report.note or report.status.replace("_", " ")
+        report.edit: "" if report.applied else report.note or report.status.replace("_", " ")
         for report in built.reports
     }
 
