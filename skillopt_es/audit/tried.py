@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
+from skillopt_es.algorithms.skills.candidate import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.algorithms.skills.effects import standard_errors
-from skillopt_es.algorithms.skills.parts import Candidate
+from skillopt_es.algorithms.skills.parts import Whole
 from skillopt_es.algorithms.skills.state import is_skills
-from skillopt_es.algorithms.skills.triggers import NONE, SHOULD, SHOULD_NOT
 from skillopt_es.audit.refused_again import earlier_refusals
 from skillopt_es.engine.algorithms import check_allowed, fold_log
 from skillopt_es.engine.run_config import config_of_run
@@ -123,7 +123,7 @@ def _errors(chain: Chain, reading: Reading) -> dict[str, float]:
     if state is None or state.built is None or not is_skills(state):
         return {}  # the log can be read in part only
     config = config_of_run(state.started, reading.log.path.parent, state.overrides)
-    whole = Candidate(state, state.built, config)
+    whole = Whole(state, state.built, config)
     return standard_errors(whole.draws, [change.name for change in whole.changes])
 
 

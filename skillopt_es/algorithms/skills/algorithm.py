@@ -12,7 +12,7 @@ from skillopt_es.algorithms.skills.estimate import kind_of, plan_of
 from skillopt_es.algorithms.skills.fold import FACTS
 from skillopt_es.algorithms.skills.gate import GATE
 from skillopt_es.algorithms.skills.grouping import groups_of
-from skillopt_es.algorithms.skills.parts import failed_parts, parted, parts_drawn
+from skillopt_es.algorithms.skills.parts import Whole, failed_parts, parted, parts_drawn
 from skillopt_es.algorithms.skills.planner import EditJob, ManageJob, next_work, over_cap
 from skillopt_es.algorithms.skills.questions import ask_for_changes, ask_for_edits
 from skillopt_es.algorithms.skills.state import WHOLE, Skills, SkillsState, begun, initial, where_of
@@ -86,15 +86,18 @@ def _built(
     return candidate_of(state, config, where_of(state).number, edits, refused)
 
 
+def _whole(state: SkillsState, config: RunConfig) -> Whole:
+    return Whole(state, waiting(state), config)
+
+
 def _part(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
     """Which changes of a refused candidate are tried by themselves, by what each was found to do."""
-    built = waiting(state)
-    found = there(parted(state, built, config), "part that stays")
-    pool = built.applied
+    whole = _whole(state, config)
+    found = there(parted(whole), "part that stays")
     return events.EditsRanked(
         step=where_of(state).number,
         budget=None,
-        pool=pool,
+        pool=whole.built.applied,
         chosen=found.kept,
         effects=found.effects,
         together=found.together,
@@ -102,15 +105,15 @@ def _part(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> eve
 
 
 def _draw_parts(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(state, waiting(state), config))
+    return events.TriesPlanned(step=where_of(state).number, tries=parts_drawn(_whole(state, config)))
 
 
 def _pause_for_parts(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    return there(failed_parts(state, waiting(state), config), "part that could not be measured")
+    return there(failed_parts(_whole(state, config)), "part that could not be measured")
 
 
 def _draw_triggers(state: SkillsState, config: RunConfig, evidence: RecordedTexts) -> events.Event:
-    return events.TriesPlanned(step=where_of(state).number, tries=drawn(state, waiting(state), config))
+    return events.TriesPlanned(step=where_of(state).number, tries=drawn(_whole(state, config)))
 
 
 def _refused(edit: Edit, watch: LeakGuard, state: SkillsState, config: RunConfig) -> EditReport | None:

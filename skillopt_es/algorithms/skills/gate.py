@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from skillopt_es.algorithms.skills.candidate import Candidate
+from skillopt_es.algorithms.skills.scope import lost_recall
 from skillopt_es.algorithms.skills.state import Skills, SkillsState, place_of, where_of
-from skillopt_es.algorithms.skills.triggers import objection
+from skillopt_es.algorithms.skills.triggers import misrouted
 from skillopt_es.algorithms.steps import doubts_about
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.algorithm import GatePolicy, Terms, usual_terms
+from skillopt_es.engine.algorithm import GatePolicy, Objection, Terms, usual_terms
+from skillopt_es.events.catalog import CandidateBuilt
 from skillopt_es.projections.core import waiting
 
 
@@ -30,4 +33,10 @@ def _terms(state: SkillsState, config: RunConfig) -> Terms:
     return evolve(usual_terms(state, config), config=gate_config(state, config))
 
 
-GATE: GatePolicy[Skills] = GatePolicy(place=place_of, terms=_terms, doubts=_doubts, objection=objection)
+def _objection(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Objection | None:
+    """Why a candidate that its rule would take is refused: items pass by what they opened, or are sent wrong."""
+    whole = Candidate(state, built, config)
+    return lost_recall(whole) or misrouted(whole)
+
+
+GATE: GatePolicy[Skills] = GatePolicy(place=place_of, terms=_terms, doubts=_doubts, objection=_objection)

@@ -17,21 +17,19 @@ from functools import cached_property
 
 from attrs import frozen
 
+from skillopt_es.algorithms.skills.candidate import Candidate
 from skillopt_es.algorithms.skills.effects import Draw, effects
 from skillopt_es.algorithms.skills.gate import GATE, gate_config
-from skillopt_es.algorithms.skills.state import Key, SkillsState, applied_edits, place_of, where_of
-from skillopt_es.algorithms.skills.triggers import routing_of, triggers_met
-from skillopt_es.config import RunConfig
+from skillopt_es.algorithms.skills.state import Key, SkillsState, place_of, where_of
+from skillopt_es.algorithms.skills.triggers import triggers_met
 from skillopt_es.engine.draws import draw_seed, shuffled, some_of
 from skillopt_es.engine.estimates import most_draws
 from skillopt_es.engine.evaluations import too_many_unmeasured, units_of, unmeasured_hint
-from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Rollouts, Unit, Work
-from skillopt_es.events.catalog import CandidateBuilt, RolloutCompleted, RunPaused
+from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Edit, EditReport, Effect, GateVerdict, Measured, SkillTree, Tries
+from skillopt_es.events.values import Edit, Effect, GateVerdict, Measured, Tries
 from skillopt_es.gate.verdicts import candidate_gated, rule_of
-from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.folders import always_shown, skill_of, skills_in
 
 Worths = Sequence[tuple[str, float]]
@@ -53,31 +51,13 @@ class Change:
 
 
 @frozen
-class Candidate:
-    """The open step's candidate, in the state in which it is judged."""
-
-    state: SkillsState
-    built: CandidateBuilt
-    config: RunConfig
-
-    @cached_property
-    def edits(self) -> tuple[Edit, ...]:
-        """The edits that are in it, in their order."""
-        return applied_edits(self.state.algorithm.edits, self.built)
-
-    @cached_property
-    def items(self) -> tuple[str, ...]:
-        """The validation items."""
-        return validation_items(self.state.started, self.config)
-
-    def made_with(self, edits: Sequence[Edit]) -> tuple[SkillTree, tuple[EditReport, ...]]:
-        """The current folder with some of its edits."""
-        return apply_edits(self.state.current.skill, edits, close_gaps=self.built.gaps_closed)
+class Whole(Candidate):
+    """A candidate of changes: which items notice each, and what they came to under all, some or none of them."""
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """The changes that it consists of."""
-        routing, found = routing_of(self.state, self.built), []
+        routing, found = self.routing, []
         for edits in self._apart():
             skills = frozenset(name for edit in edits for name in (skill_of(edit.file), *_sources(edit)))
             names = tuple(edit.id for edit in edits)
@@ -96,16 +76,14 @@ class Candidate:
     @cached_property
     def noticed(self) -> Mapping[str, frozenset[str]]:
         """The changes that each validation item notices, by their names."""
-        folders = (self.state.current.skill, self.built.candidate)
-        views = [self.state.algorithm.views.get(folder.hash, {}) for folder in folders]
-        shown = {skill for folder in folders for skill in skills_in(always_shown(folder))}
+        shown = {skill for folder in self.folders for skill in skills_in(always_shown(folder))}
         parts: dict[str, Key] = {}
-        for tries in self.state.algorithm.parts:
+        for tries in self.algorithm.parts:
             for row in self.rows(tries.place).values():
                 parts[row.item] = (*parts.get(row.item, ()), *skills_in(row.viewed))
         found = {}
         for item in self.items:
-            keys = [view[item] for view in views if item in view]
+            keys = [view[item] for view in self.views if item in view]
             opened = shown.union(*keys, parts.get(item, ()))
             found[item] = self._noticing(opened, moved=item in self.turned or len(set(keys)) > 1)
         return found
@@ -127,11 +105,11 @@ class Candidate:
         every = frozenset(change.name for change in self.changes)
         found = [Draw(item, frozenset(), value) for item, value in self._before]
         found += [Draw(item, every & self.noticed[item], value) for item, value in self._together if item in self.items]
-        for tries in self.state.algorithm.parts:
+        for tries in self.algorithm.parts:
             on = frozenset(change.name for change in self.changes if change.name in tries.edits)
             tried = self._worths((row.item, row.outcome) for row in self.rows(tries.place).values())
             found += [Draw(item, on & self.noticed[item], value) for item, value in tried]
-        for each in triggers_met(self.state, self.built, self.config):
+        for each in triggers_met(self):
             on = self._noticing({*each.before, *each.after}, moved=each.before != each.after)
             found.append(Draw(each.item, frozenset(), self.config.worth(each.was.hard, each.was.soft)))
             found.append(Draw(each.item, on, self.config.worth(each.now.hard, each.now.soft)))
@@ -156,14 +134,10 @@ class Candidate:
     def _worths(self, rows: Iterable[tuple[str, object]]) -> Worths:
         return [(item, self.config.worth(row.hard, row.soft)) for item, row in rows if isinstance(row, Measured)]
 
-    def rows(self, place: str) -> Mapping[str, RolloutCompleted]:
-        """What was tried at a place."""
-        return self.state.rollouts.get(place, {})
-
     @cached_property
     def mixed(self) -> GateVerdict | None:
         """The verdict that refuses all changes together, where some of them may be better than that."""
-        if not self.config.evaluation.use_gate or self.state.algorithm.ranked is not None:
+        if not self.config.evaluation.use_gate or self.algorithm.ranked is not None:
             return None
         if self.state.current.skill.hash not in self.state.measured or len(self.changes) < 2:
             return None
@@ -207,27 +181,22 @@ class Parted:
     together: GateVerdict
 
 
-def part_work(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Work | None:
+def part_work(whole: Whole) -> Work | None:
     """What is still to be drawn or decided of a refused candidate's parts; nothing where it is refused as a whole."""
-    whole = Candidate(state, built, config)
     if whole.mixed is None:
         return None
-    if not state.algorithm.parts and _drawn(whole):
+    if not whole.algorithm.parts and parts_drawn(whole):
         return Decide("draw_parts")
     missing = [unit for unit in _units(whole) if unit.item not in whole.rows(unit.place)]
     if missing:
         return Rollouts(tuple(missing))
-    if failed_parts(state, built, config) is not None:
+    if failed_parts(whole) is not None:
         return Decide("pause_for_parts")
-    return Decide("part") if _parted(whole) is not None else None
+    return Decide("part") if parted(whole) is not None else None
 
 
-def parted(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Parted | None:
+def parted(whole: Whole) -> Parted | None:
     """What may stay, by what the changes were found to do; None where all or nothing would."""
-    return _parted(Candidate(state, built, config))
-
-
-def _parted(whole: Candidate) -> Parted | None:
     if whole.mixed is None:
         return None
     found = effects(whole.draws, [change.name for change in whole.changes])
@@ -250,17 +219,13 @@ def _parted(whole: Candidate) -> Parted | None:
 # --- what is drawn -----------------------------------------------------------------------------------------------
 
 
-def parts_drawn(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> tuple[Tries, ...]:
+def parts_drawn(whole: Whole) -> tuple[Tries, ...]:
     """
     Which items are tried under which part of the changes that they notice; nothing where no item notices two.
 
     Those that came out otherwise come first, and each has one draw: so many as the first gate has left of its cost.
     """
-    return _drawn(Candidate(state, built, config))
-
-
-def _drawn(whole: Candidate) -> tuple[Tries, ...]:
-    seed = whole.config.train.seed + where_of(whole.state).number
+    seed = whole.config.train.seed + whole.where.number
     order = shuffled([item for item in whole.items if len(whole.noticed[item]) > 1], seed)
     order.sort(key=lambda item: item not in whole.turned)
     of_part: dict[tuple[str, ...], list[str]] = {}
@@ -275,7 +240,7 @@ def _drawn(whole: Candidate) -> tuple[Tries, ...]:
     )
 
 
-def _most_of_a_gate(whole: Candidate) -> int:
+def _most_of_a_gate(whole: Whole) -> int:
     """How many results one gate takes at most, its trigger set among them."""
     return most_draws(gate_config(whole.state, whole.config)) * len(whole.items) + 3 * whole.config.skills.triggers
 
@@ -288,10 +253,10 @@ def _spent(state: SkillsState) -> int:
     return sum(number for row in counts for number in row if number is not None)  # only imported runs have None
 
 
-def _units(whole: Candidate) -> list[Unit]:
+def _units(whole: Whole) -> list[Unit]:
     """Every planned result. They are no draws of a text on all items, so they are never added up."""
     found, seed = [], draw_seed(whole.config.train.seed, 1)
-    for tries in whole.state.algorithm.parts:
+    for tries in whole.algorithm.parts:
         tree, _ = whole.made_with([edit for edit in whole.edits if edit.id in tries.edits])
         items = tuple(item for item in tries.items if item in whole.items)
         tried = Evaluation(place=tries.place, purpose="parts", split="val", items=items, skill=tree, seed=seed)
@@ -299,17 +264,16 @@ def _units(whole: Candidate) -> list[Unit]:
     return found
 
 
-def failed_parts(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> RunPaused | None:
+def failed_parts(whole: Whole) -> RunPaused | None:
     """That too many results could not be measured to say what changes do; nothing where enough could."""
-    whole = Candidate(state, built, config)
     rows = [whole.rows(unit.place)[unit.item] for unit in _units(whole)]
     failed = [row for row in rows if not isinstance(row.outcome, Measured)]
-    if not too_many_unmeasured([row.outcome for row in rows], config, "val", len(rows)):
+    if not too_many_unmeasured([row.outcome for row in rows], whole.config, "val", len(rows)):
         return None
     first = failed[0]
     return RunPaused(
         reason="unmeasured",
-        message=f"{len(failed)} of {len(rows)} items at {place_of(state) / 'parts'} could not be measured; first, "
-        f"{first.item}: {getattr(first.outcome, 'message', '')}",
-        hint=unmeasured_hint((row.outcome for row in failed), config),
+        message=f"{len(failed)} of {len(rows)} items at {place_of(whole.state) / 'parts'} could not be measured; "
+        f"first, {first.item}: {getattr(first.outcome, 'message', '')}",
+        hint=unmeasured_hint((row.outcome for row in failed), whole.config),
     )

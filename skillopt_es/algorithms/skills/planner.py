@@ -10,7 +10,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from skillopt_es.algorithms.skills.gate import GATE
-from skillopt_es.algorithms.skills.parts import part_work
+from skillopt_es.algorithms.skills.parts import Whole, part_work
 from skillopt_es.algorithms.skills.scope import narrowed
 from skillopt_es.algorithms.skills.state import SkillsState, Where, begun, tried_at, where_of
 from skillopt_es.algorithms.skills.triggers import trigger_work
@@ -106,17 +106,11 @@ def _gate_work(state: SkillsState, built: CandidateBuilt, config: RunConfig, whe
     reason = unfit(state, config, built, GATE, over_cap(state, built, config))
     if reason:
         return Decide(f"skip:{reason}")
-    narrow = None if where.managing else narrowed(state, built, config)
+    whole = Whole(state, built, config)
+    narrow = None if where.managing else narrowed(whole)
     trying = trial_work(state, config, built, GATE) if narrow is None else measure(state, [narrow])
-    return trying or _verdict(state, built, config)
-
-
-def _verdict(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> Work:
-    """A change of the list meets its trigger set, too; what is refused as a whole may have a part that stays."""
-    triggers = trigger_work(state, built, config, GATE)
-    if triggers is not None:
-        return triggers
-    return part_work(state, built, config) or Decide("gate_candidate")
+    # A change of the list meets its trigger set, too; what is refused as a whole may have a part that stays.
+    return trying or trigger_work(whole, GATE) or part_work(whole) or Decide("gate_candidate")
 
 
 def over_cap(state: SkillsState, built: CandidateBuilt, config: RunConfig) -> str:

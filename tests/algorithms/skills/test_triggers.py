@@ -9,8 +9,8 @@ from support.skill_world import listed, managing, of_type, opened, trained, view
 from support.skills import skill
 
 import skillopt_es as so
+from skillopt_es.algorithms.skills.candidate import Routing
 from skillopt_es.algorithms.skills.state import Key
-from skillopt_es.algorithms.skills.triggers import Routing
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, TriesPlanned
 
 ROUTING = Routing(
