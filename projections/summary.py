@@ -307,7 +307,7 @@ def _ranked(summary: Summary, event: EditsRanked) -> Summary:
 
 
 def _built(summary: Summary, event: CandidateBuilt) -> Summary:
-    applied = sum(report.status.startswith("applied") for report in event.reports)
+    applied = len(event.applied)
     return _at_work(summary, evolve(summary.open, applied=applied))
 
 
