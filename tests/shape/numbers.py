@@ -139,8 +139,13 @@ def _numbers(node: ast.stmt) -> bool:
         value = value.args[0]
     if not isinstance(value, ast.Constant | ast.BinOp | ast.UnaryOp | ast.Tuple | ast.List | ast.Dict | ast.Set):
         return False
+    # A place in a list is no decision.
+    places = {id(part.slice) for part in ast.walk(value) if isinstance(part, ast.Subscript)}
     return any(
-        isinstance(part, ast.Constant) and isinstance(part.value, int | float) and not isinstance(part.value, bool)
+        isinstance(part, ast.Constant)
+        and isinstance(part.value, int | float)
+        and not isinstance(part.value, bool)
+        and id(part) not in places
         for part in ast.walk(value)
     )
 

@@ -44,6 +44,7 @@ def test_no_algorithm_asks_for_a_version_of_itself() -> None:
         ("_MOST: int = 5\n", False),
         ("_MOST = 5  # fmt: skip\n", False),
         ("_NAME = 'five'\n", True),
+        ("_FIRST = (*_ALL[0],)\n", True),
         ("_IS_THERE = True\n", True),
     ],
 )
