@@ -79,6 +79,8 @@ def train_words(words: Sequence[str]) -> Words:
     out = _out_root(given)
     if "skill" in given.values:
         raise Refusal("--skill is a flag of skillopt-eval: to begin with a skill, use --skill_init")
+    if "split" in given.values:
+        raise Refusal("--split is a flag of skillopt-eval: a training uses every split")
     if out is not None and (out / LOG_FILE).exists():
         if given.values or given.options:
             click.echo(

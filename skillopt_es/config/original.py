@@ -70,9 +70,7 @@ def read_layer(layer: Tree, source: str) -> Translated:
     mistakes: list[ConfigError] = []
     nested = _by_section(layer, source, mistakes)
     for key, right in DEPRECATED.items():
-        (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), right.partition(".")
-        if leaf in nested.get(section, {}):
-            nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
+        if _moved(nested, key, right):
             notices[key] = f"{source}: {key} is deprecated and counts as {right}, which is its name"
     for section, values in nested.items():
         kept: Tree = {}
@@ -109,11 +107,18 @@ def _by_section(layer: Tree, source: str, mistakes: list[ConfigError]) -> dict[s
     for key, value in flat:
         section, _, leaf = key.partition(".")
         nested.setdefault(section, {}).setdefault(leaf, value)
-    for key, moved in (*MOVED.items(), *ALIASES.items()):
-        (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), moved.partition(".")
-        if leaf in nested.get(section, {}):
-            nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
+    for key, right in (*MOVED.items(), *ALIASES.items()):
+        _moved(nested, key, right)
     return nested
+
+
+def _moved(nested: dict[str, Tree], key: str, right: str) -> bool:
+    """Whether the key was there; what it says counts as the right key's, unless that is there, too."""
+    (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), right.partition(".")
+    if leaf not in nested.get(section, {}):
+        return False
+    nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
+    return True
 
 
 def _unknown(name: str, value: Json, source: str) -> ConfigError:

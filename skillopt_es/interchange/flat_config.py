@@ -14,11 +14,10 @@ _MORE = (
     *(f"model.{name}" for name in OWN_KEYS),
     *(f"env.{name}" for name in ("max_turns", "max_steps", "data_root", "mode")),
 )
-_KEYS = (*READ, *_MORE)
 # By our name; the original's keys are their last part but for those that it has under other names.
 _FLAT = {
-    **{key: key.partition(".")[2] for key in _KEYS},
-    **{here: key.partition(".")[2] for key, here in MOVED.items()},
+    **{key: key.partition(".")[2] for key in (*READ, *_MORE)},
+    **{here: there.partition(".")[2] for there, here in MOVED.items()},
     **{nested: flat for flat, nested in RENAMED.items()},
 }
 _NESTED = {flat: nested for nested, flat in _FLAT.items()}

@@ -117,6 +117,7 @@ def test_an_evaluation_is_said_in_our_words(said: str, ours: str) -> None:
         ([*CONFIG, "--cfg-options", "model.azure_openai_api_key=sk-0123456789"], "export AZURE_OPENAI_API_KEY=…"),
         ([*CONFIG, "--cfg-options", "env.token=sk-0123456789"], "model.api_key_env: MY_KEY"),
         ([*CONFIG, "--skill", "s.md"], "use --skill_init"),
+        ([*CONFIG, "--split", "test"], "--split is a flag of skillopt-eval"),
     ],
 )
 def test_what_cannot_be_translated_is_refused(words: list[str], reason: str) -> None:
