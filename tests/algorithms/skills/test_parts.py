@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from support import skill_world as world
+from support.crashes import KillAt, in_child
+from support.logs import decisions_of
 from support.params import parametrized
 from support.skill_world import KINDS, of_type, trained
 from support.skills import skill
@@ -30,8 +36,9 @@ from skillopt_es.ports import CallFailed
 from skillopt_es.projections.chains import chains
 from skillopt_es.projections.fates import fates_of
 from skillopt_es.projections.item_results import item_history
+from skillopt_es.sessions.session import resume, start
 from skillopt_es.skill.folders import ids_of
-from skillopt_es.testing.algorithms import ALGORITHM_CHECKS
+from skillopt_es.testing.algorithms import ALGORITHM_CHECKS, AlgorithmCase
 
 RULES = {kind: f"RULE {kind} {'wrong' if kind == 'apple' else kind[::-1]}" for kind in KINDS}
 FIRST = {f"{kind}-tasks": skill(f"{kind}-tasks", f"{kind}.", rule) for kind, rule in RULES.items()}
@@ -317,6 +324,31 @@ def spoiling_and_splitting(request: so.ChatRequest) -> str:
     return json.dumps({"changes": [split, {"kind": "describe", "skills": ["idle"], "into": [idle]}]})
 
 
+def drawing_parts() -> AlgorithmCase:
+    """A run whose step and whose epoch's end draw parts of a candidate."""
+    first = {
+        "trees": skill("trees", "apple, birch, cedar and daisy.", "\n".join(RULES.values())),
+        "idle": skill("idle", "Nothing."),
+    }
+    return world.case(first, spoiling_and_splitting, kinds=KINDS * 3)
+
+
+@pytest.mark.slow
+def test_killed_around_its_parts_a_run_recovers(tmp_path: Path) -> None:
+    """After each decision about them, and at the event before it; other events are killed in smaller runs."""
+    case = drawing_parts()
+    whole = case.trained(tmp_path / "whole")
+    found = [seq for seq, event in enumerate(whole, start=1) if isinstance(event, EditsRanked | TriesPlanned)]
+    for seq in sorted({*found, *(each - 1 for each in found)}):
+        folder = tmp_path / str(seq)
+        folder.mkdir()
+        settings, session = case.config(folder, ()), evolve(case.session(), observers=(KillAt(event=seq),))
+        run = partial(start, settings, folder / "run", session)
+        assert in_child(lambda run=run: asyncio.run(run())) == signal.SIGKILL  # type: ignore[misc]
+        asyncio.run(resume(folder / "run", case.session()))
+        assert decisions_of(folder / "run")[1:] == decisions_of(tmp_path / "whole" / "run")[1:]
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -324,16 +356,11 @@ def spoiling_and_splitting(request: so.ChatRequest) -> str:
         "every_decision_follows_from_the_evidence",
         pytest.param("a_state_is_a_fold_of_its_events", marks=pytest.mark.slow),
         pytest.param("the_next_work_is_the_states_alone", marks=pytest.mark.slow),
-        pytest.param("a_killed_run_goes_on_as_if_nothing_had_been", marks=pytest.mark.slow),
     ],
 )
 def test_an_algorithm_that_draws_parts_passes_the_checks(name: str, tmp_path: Path) -> None:
     """Both of a step and of an epoch's end."""
-    first = {
-        "trees": skill("trees", "apple, birch, cedar and daisy.", "\n".join(RULES.values())),
-        "idle": skill("idle", "Nothing."),
-    }
-    case = world.case(first, spoiling_and_splitting, kinds=KINDS * 3)
+    case = drawing_parts()
     ALGORITHM_CHECKS[name](case, tmp_path)
     found = case.trained(tmp_path / "more")
     assert [each.step for each in found if isinstance(each, EditsRanked)] == [1, 2]
