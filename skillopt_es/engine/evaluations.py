@@ -33,6 +33,12 @@ def selection(
     )
 
 
+def training(place: Place, skill: SkillTree, items: tuple[str, ...], seed: int) -> list[Evaluation]:
+    """The evaluation of a skill on training items; none where all of them were retracted."""
+    found = Evaluation(place=place, purpose="train", split="train", items=items, skill=skill, seed=seed)
+    return [found] if items else []
+
+
 def measure(state: AnyState, evaluations: Sequence[Evaluation]) -> Work | None:
     """The missing rollouts of all these evaluations at once, then their sums one by one; None when all are scored."""
     units = tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))

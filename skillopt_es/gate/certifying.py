@@ -18,7 +18,7 @@ from attrs import evolve
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithm import Decision, GatePolicy
 from skillopt_es.engine.draws import shuffled
-from skillopt_es.engine.evaluations import measure
+from skillopt_es.engine.evaluations import measure, training
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Decide, Evaluation, Work
 from skillopt_es.events.catalog import CertificateWagered, Event, RolloutCompleted
@@ -65,31 +65,22 @@ def is_due(state: AnyState, root: Place) -> bool:
 def closing_work(state: AnyState, config: RunConfig, most: int | None = None) -> Work | None:
     """At the end of a run: the best skill against the certified one, on a batch of items that are left; or None."""
     batch = _closing_batch(state, config, state.best, config.train.batch_size if most is None else most)
-    opposed = [] if batch is None else beside(state, config, FINAL_FRESH, [batch])
-    if batch is not None and opposed:
-        waiting = measure(state, [batch, *opposed])
+    opposed = beside(state, config, FINAL_FRESH, batch) if batch else []
+    if opposed:
+        waiting = measure(state, [*batch, *opposed])
         if waiting is not None:
             return waiting
     return Decide("close_certificate") if is_due(state, FINAL_FRESH) else None
 
 
-def _closing_batch(state: AnyState, config: RunConfig, best: Standing, size: int) -> Evaluation | None:
+def _closing_batch(state: AnyState, config: RunConfig, best: Standing, size: int) -> list[Evaluation]:
     place = FINAL_FRESH.in_batch(0)
     if place in state.scored:
         items = tuple(state.rollouts[place])  # what it was begun with, whatever the calls that are left
     else:
         fresh = state.exposure.fresh(state.started.splits.train, FINAL_FRESH)
         items = tuple(shuffled(fresh, config.train.seed)[:size])
-    if not items:
-        return None
-    return Evaluation(
-        place=place,
-        purpose="train",
-        split="train",
-        items=items,
-        skill=best.skill,
-        seed=config.train.seed,
-    )
+    return training(place, best.skill, items, config.train.seed)
 
 
 def wagered(state: AnyState, config: RunConfig, root: Place) -> CertificateWagered:

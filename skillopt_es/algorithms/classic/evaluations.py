@@ -6,10 +6,12 @@ Pure functions of the state.
 
 from __future__ import annotations
 
+from functools import partial
+
 from skillopt_es.algorithms.classic.state import ClassicState, EndedEpoch, OpenStep, StepState, step_after
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.draws import comparison_seed
-from skillopt_es.engine.evaluations import missing
+from skillopt_es.engine.evaluations import missing, training
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Contest, Evaluation, Unit
 from skillopt_es.events.places import Place
@@ -21,43 +23,21 @@ from skillopt_es.projections.state import Standing
 def train_evaluations(place: Place, step: StepState, current: Standing) -> list[Evaluation]:
     """The training rollouts of a step, one evaluation a batch."""
     return [
-        Evaluation(
-            place=place.in_batch(index),
-            purpose="train",
-            split="train",
-            items=batch.items,
-            skill=current.skill,
-            seed=batch.seed,
-        )
+        each
         for index, batch in enumerate(step.batches)
-        if batch.items  # all of a batch may have been retracted
+        for each in training(place.in_batch(index), current.skill, batch.items, batch.seed)
     ]
 
 
 def comparison_evaluations(state: ClassicState, config: RunConfig, end: EndedEpoch) -> list[Evaluation]:
     """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
-    epoch, items = end.epoch, end.comparison.items
-    place = Place.of_epoch(epoch.number).slow
+    epoch, place = end.epoch, Place.of_epoch(end.epoch.number).slow
     seed = comparison_seed(config.train.seed, epoch.number)
-    current = Evaluation(
-        place=place.current,
-        purpose="slow_current",
-        split="train",
-        items=items,
-        skill=state.current.skill,
-        seed=seed,
-    )
+    on_drawn = partial(Evaluation, split="train", items=end.comparison.items, seed=seed)
+    current = on_drawn(place=place.current, purpose="slow_current", skill=state.current.skill)
     if end.comparison.one_text and not config.follows("epoch_end"):
         return [current]
-    previous = Evaluation(
-        place=place.previous,
-        purpose="slow_previous",
-        split="train",
-        items=items,
-        skill=epoch.first_skill,
-        seed=seed,
-    )
-    return [previous, current]
+    return [on_drawn(place=place.previous, purpose="slow_previous", skill=epoch.first_skill), current]
 
 
 def units_ahead(state: ClassicState, at: OpenStep) -> tuple[Unit, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from math import ceil
 
+from attrs import evolve
+
 from skillopt_es.algorithms.search.asking import SearchJob
 from skillopt_es.algorithms.search.budget import closing_size, spare_results, step_size, tests_fit, widening_fits
 from skillopt_es.algorithms.search.examples import examples_due
@@ -24,7 +26,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.engine.algorithm import GatePolicy, Terms
 from skillopt_es.engine.algorithms import most_calls
 from skillopt_es.engine.draws import shuffled
-from skillopt_es.engine.evaluations import measure
+from skillopt_es.engine.evaluations import measure, training
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Rollouts, Told, Work
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.values import Minibatch
@@ -148,7 +150,7 @@ def drawn_batch(state: SearchState, config: RunConfig, seed: int) -> tuple[str, 
 
 def _step_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
     if not step.rounds:
-        batch = [_batch(state, step)] if step.batch.items else []
+        batch = _batch(state, step)
         rollouts = measure(state, [*batch, *beside(state, config, step.place, batch)])
         return rollouts or (Decide("wager") if is_due(state, step.place) else Decide("plan_questions", reads_back=True))
     waiting = [group for group in step.asked if group.id not in step.patches]
@@ -203,17 +205,11 @@ def _gate_work(state: SearchState, config: RunConfig, step: OpenStep) -> Work:
     return trial_work(state, config, built, GATE) or Decide("gate_candidate")
 
 
-def _batch(state: SearchState, step: OpenStep) -> Evaluation:
-    return Evaluation(
-        place=step.place.in_batch(0),
-        purpose="train",
-        split="train",
-        items=step.batch.items,
-        skill=state.current.skill,
-        seed=step.batch.seed,
-        near=True,
-        by_item=True,
-    )
+def _batch(state: SearchState, step: OpenStep) -> list[Evaluation]:
+    return [
+        evolve(each, near=True, by_item=True)
+        for each in training(step.place.in_batch(0), state.current.skill, step.batch.items, step.batch.seed)
+    ]
 
 
 def nobody_vouches_for(state: SearchState) -> frozenset[str]:

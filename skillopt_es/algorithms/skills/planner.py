@@ -16,7 +16,7 @@ from skillopt_es.algorithms.skills.state import SkillsState, Where, begun, tried
 from skillopt_es.algorithms.skills.triggers import trigger_work
 from skillopt_es.algorithms.steps import all_failed, without_edits
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.evaluations import measure
+from skillopt_es.engine.evaluations import measure, training
 from skillopt_es.engine.run_config import validation_items
 from skillopt_es.engine.work import Decide, Evaluation, Questions, Work
 from skillopt_es.events.catalog import CandidateBuilt, EpochPlanned
@@ -85,19 +85,7 @@ def _part_waits(state: SkillsState, built: CandidateBuilt) -> bool:
 
 def _batch(state: SkillsState, where: Where, epoch: EpochPlanned) -> list[Evaluation]:
     batch, place = epoch.batches[where.index], where.place.in_batch(0)
-    items = tried_at(state, place, batch.items)
-    if not items:  # all of them may have been retracted
-        return []
-    return [
-        Evaluation(
-            place=place,
-            purpose="train",
-            split="train",
-            items=items,
-            skill=state.current.skill,
-            seed=batch.seed,
-        )
-    ]
+    return training(place, state.current.skill, tried_at(state, place, batch.items), batch.seed)
 
 
 def _gate_work(state: SkillsState, built: CandidateBuilt, config: RunConfig, where: Where) -> Work:

@@ -14,7 +14,7 @@ from skillopt_es.algorithms.skills.candidate import NONE, SHOULD, SHOULD_NOT, Ca
 from skillopt_es.algorithms.skills.state import Key, Sighting, Skills, place_of, tried_at
 from skillopt_es.engine.algorithm import GatePolicy, Objection
 from skillopt_es.engine.draws import draw_seed, shuffled
-from skillopt_es.engine.evaluations import measure
+from skillopt_es.engine.evaluations import measure, training
 from skillopt_es.engine.work import Decide, Evaluation, Work
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Tries
@@ -58,20 +58,10 @@ def _telling(whole: Candidate) -> list[Sighting]:
 
 def _evaluations(whole: Candidate) -> list[Evaluation]:
     train, seed = whole.state.started.splits.train, draw_seed(whole.config.train.seed, 1)
-    found = []
+    found: list[Evaluation] = []
     for tries in whole.algorithm.triggers:
         items = tried_at(whole.state, tries.place, tuple(item for item in tries.items if item in train))
-        if items:  # all of them may have been retracted
-            found.append(
-                Evaluation(
-                    place=Place(tries.place),
-                    purpose="train",
-                    split="train",
-                    items=items,
-                    skill=whole.built.candidate,
-                    seed=seed,
-                )
-            )
+        found += training(Place(tries.place), whole.built.candidate, items, seed)
     return found
 
 
