@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +95,10 @@ def test_search_is_an_algorithm(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ALGORITHM_CHECKS)
-@pytest.mark.parametrize("algorithm", ["search", "classic"])
+@pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [("classic", KILLED), *product(("search", "classic"), [name for name in ALGORITHM_CHECKS if name != KILLED])],
+)
 def test_an_algorithm_with_a_certificate_is_one(algorithm: str, name: str, tmp_path: Path) -> None:
     """Batches that meet two texts, and one more at the end."""
     settings = ("train.batch_size=4", "evaluation.certificate=true", "train.num_epochs=1", "optimizer.learning_rate=1")

@@ -109,7 +109,7 @@ class Case:
         return not all((*self.ours, *self.theirs))
 
 
-@pytest.mark.parametrize("tables", [600, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tables", [600, pytest.param(4_000, marks=pytest.mark.slow)])
 def test_score_tables_give_the_verdicts_of_whole_evaluations_with_every_wave_size(tables: int) -> None:
     saved: Counter[bool] = Counter()
     cases = 0

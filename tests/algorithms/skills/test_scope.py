@@ -136,7 +136,6 @@ def test_a_candidate_may_not_draw_too_many_away_from_what_it_leaves_alone(
         "every_decision_follows_from_the_evidence",
         "a_state_is_a_fold_of_its_events",
         pytest.param("the_next_work_is_the_states_alone", marks=pytest.mark.slow),
-        pytest.param("a_killed_run_goes_on_as_if_nothing_had_been", marks=pytest.mark.slow),
     ],
 )
 def test_an_algorithm_with_carried_results_passes_the_checks(name: str, tmp_path: Path) -> None:
