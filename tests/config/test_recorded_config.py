@@ -51,9 +51,9 @@ def test_a_recorded_config_that_lacks_a_key_is_refused_by_its_name(key: str) -> 
     assert caught.value.message == f"{key} is missing"
 
 
-def test_a_key_that_a_later_release_adds_comes_from_an_upcast(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_a_later_release_adds_comes_from_an_upcast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The run of the older release is read with the value that decided then, whatever the default is by now."""
-    started = read_state(GOLDEN / "0.1.0" / "run").started
+    started = read_state(Path(shutil.copytree(GOLDEN / "0.1.0" / "run", tmp_path / "run"))).started
     assert started is not None
     older = codec.encode(evolve(started, config=without("evaluation.gate_repeats", dict(started.config))))
     table: dict[tuple[str, int], Upcast] = {}

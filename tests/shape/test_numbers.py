@@ -15,6 +15,9 @@ import pytest
 
 from tests.shape import numbers
 
+MOST_CODE_LINES = 61_300
+MOST_PROMISES = 12  # of rows, texts and types of the codec
+
 
 def test_each_number_that_decides_something_has_its_reason_beside_it() -> None:
     found = numbers.unexplained()
@@ -28,6 +31,18 @@ def test_no_constructor_of_the_engine_has_more_than_eight_parameters() -> None:
 
 def test_no_algorithm_asks_for_a_version_of_itself() -> None:
     assert numbers.version_conditions() == []
+
+
+def test_what_a_type_can_say_of_a_run_is_asserted_nowhere() -> None:
+    """An assert, a cast or an ignore in the core is one of the few that do not speak of a state."""
+    found = [where for where in numbers.promises() if where.startswith(numbers.CORE)]
+
+    assert len(found) <= MOST_PROMISES, found
+
+
+def test_the_product_does_not_grow_by_itself() -> None:
+    """A change that needs more lines raises the bound here, in the open, and its message says what they buy."""
+    assert sum(map(numbers.code_lines, numbers.modules())) <= MOST_CODE_LINES
 
 
 @pytest.mark.parametrize(
