@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 from attrs import field, frozen
 
-from skillopt_es.adapters.harnesses.child_environment import user_variables
+from skillopt_es.adapters.user_environment import user_variables
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import Notifier

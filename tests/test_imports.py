@@ -59,6 +59,42 @@ def test_only_what_opens_adapters_knows_them() -> None:
     }
 
 
+# Whole subjects that no training needs: a run may do without any of them, and each has its own doors.
+PLUGGED_IN = (
+    "adapters.benchmarks",
+    "adapters.conversations",
+    "adapters.harnesses",
+    "adapters.executors.on_ray",
+    "adapters.executors.ray_cluster",
+    "exports",
+    "harvest",
+    "interchange",
+    "sweeps",
+    "ui",
+)
+DOORS = {
+    "adapters/executors",
+    "skillopt_es/cli",  # each command imports its room when it is called
+    "skillopt_es/sessions/benchmarks.py",
+    "skillopt_es/sessions/conversations.py",
+    "skillopt_es/sessions/harvesting.py",
+}
+
+
+def test_the_core_does_without_what_is_plugged_in() -> None:
+    """Benchmarks, harnesses, Ray, harvest, sweeps, the page and SkillOpt's folders are looked up, not imported."""
+    inside = {f"{'' if room.startswith('adapters') else 'skillopt_es.'}{room}".replace(".", "/") for room in PLUGGED_IN}
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for top in ("skillopt_es", "events", "projections", "adapters")
+        for file in (ROOT / top).rglob("*.py")
+        if not any(str(file.relative_to(ROOT)).startswith(room) for room in inside | DOORS)
+        for name in ours(file)
+        if any(f"{name}.".startswith(f"skillopt_es.{room}.") for room in PLUGGED_IN)
+    ]
+    assert not wrong
+
+
 LAYERS = (
     ("errors", "ports", "version", "counting", "logs"),
     ("skill", "prompts", "harvest"),

@@ -23,10 +23,10 @@ from typing import Protocol
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.adapters.agent_output import bounded
 from skillopt_es.adapters.agents.contract import AgentAnswer
 from skillopt_es.adapters.agents.trajectories import UnreadableError
 from skillopt_es.adapters.environments.episodes import skill_body, skill_section
-from skillopt_es.adapters.harnesses.stream import bounded
 from skillopt_es.adapters.models.crashes import despite_crashes, policy_of, tries_of
 from skillopt_es.adapters.models.endpoint import refused, setting
 from skillopt_es.adapters.models.errors import Failure, failure

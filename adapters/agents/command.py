@@ -14,12 +14,12 @@ from attrs import field, frozen
 from skillopt_es.adapters.agents.agent import AttemptFailedError, OwnAgent, check_settings
 from skillopt_es.adapters.agents.contract import AgentAnswer, read_printed, task_json
 from skillopt_es.adapters.agents.trajectories import UnreadableError
-from skillopt_es.adapters.harnesses.child_environment import named_variables, secrets_in, user_variables
 from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.adapters.models.errors import failure
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program
 from skillopt_es.adapters.sandboxes.apart import distance, run_apart
 from skillopt_es.adapters.sandboxes.covers import Covers
+from skillopt_es.adapters.user_environment import named_variables, secrets_in, user_variables
 from skillopt_es.ports import AgentTask, ChatModel, ModelSettings, provider
 
 GRACE_SECONDS = 2.0  # after a SIGTERM, to end well; an attempt that is late or stopped waits so much longer at most

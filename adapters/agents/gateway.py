@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from aiohttp import web
 from attrs import define, evolve, field
 
+from skillopt_es.adapters.agent_output import bounded
 from skillopt_es.adapters.agents.agent import OwnAgent
 from skillopt_es.adapters.agents.gateway_wire import (
     RefusedError,
@@ -28,7 +29,6 @@ from skillopt_es.adapters.agents.gateway_wire import (
     reply_json,
 )
 from skillopt_es.adapters.agents.trajectories import read_messages
-from skillopt_es.adapters.harnesses.stream import bounded
 from skillopt_es.adapters.models.crashes import despite_crashes, policy_of
 from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.events.values import Json

@@ -17,7 +17,7 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.adapters.harnesses.stream import inside, objects_in, text_in
+from skillopt_es.adapters.agent_output import inside, objects_in, text_in
 from skillopt_es.adapters.strict_json import STRICT
 from skillopt_es.events.values import Json
 from skillopt_es.ports import (

@@ -13,7 +13,7 @@ from typing import cast, get_args
 
 from attrs import evolve
 
-from skillopt_es.adapters.harnesses.stream import inside, objects_in, short, shown, text_in
+from skillopt_es.adapters.agent_output import inside, objects_in, short, shown, text_in
 from skillopt_es.events.values import Json
 from skillopt_es.ports import AgentStep, StepKind
 

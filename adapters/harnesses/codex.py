@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from skillopt_es.adapters.agent_output import inside, number_in, objects_in, short, shown, text_in
 from skillopt_es.adapters.harnesses.agent import Access, Agent, Complaint, Event, Run, Transcript
 from skillopt_es.adapters.harnesses.harness import Harness
-from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, short, shown, text_in
 from skillopt_es.events.values import Json
 from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 

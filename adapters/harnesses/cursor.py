@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from skillopt_es.adapters.agent_output import inside, number_in, objects_in, shown, text_in
 from skillopt_es.adapters.harnesses.agent import Access, Agent, Complaint, Event, Run, Transcript
 from skillopt_es.adapters.harnesses.harness import Harness
-from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, shown, text_in
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.events.values import Role
 from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from skillopt_es.adapters.agent_output import bounded
 from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, Run, Transcript
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
 from skillopt_es.adapters.harnesses.failures import failure_in, hint_for, meant_by
 from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hide, needed
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
-from skillopt_es.adapters.harnesses.stream import bounded, read_stream
+from skillopt_es.adapters.harnesses.stream import read_stream
 from skillopt_es.adapters.harnesses.workspace import (
     Rooms,
     make_rooms,

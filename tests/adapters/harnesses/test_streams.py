@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from skillopt_es.adapters.agent_output import MOST_OUTPUT, short
 from skillopt_es.adapters.harnesses.agent import Agent, Event, Run, Transcript
 from skillopt_es.adapters.harnesses.claude_code import ClaudeCode
 from skillopt_es.adapters.harnesses.codex import Codex
 from skillopt_es.adapters.harnesses.copilot import Copilot
 from skillopt_es.adapters.harnesses.cursor import Cursor
-from skillopt_es.adapters.harnesses.stream import MOST_OUTPUT, read_stream, short
+from skillopt_es.adapters.harnesses.stream import read_stream
 from skillopt_es.ports import AgentStep
 
 
