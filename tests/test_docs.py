@@ -42,10 +42,20 @@ def test_every_key_of_base_has_a_remark() -> None:
     "page", ["README.md", *(str(page.relative_to(ROOT)) for page in sorted(ROOT.glob("docs/**/*.md")))]
 )
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    """Every relative link names a file or folder of this repository."""
+    """Every relative link names a file or folder of this repository, and a heading that is there."""
     file = ROOT / page
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", file.read_text()):
-        assert (file.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", file.read_text()):
+        there = file.parent / target if target else file
+        assert there.exists(), target
+        assert not anchor or there.suffix != ".md" or anchor in anchors_of(there), f"{target}#{anchor}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The names under which a page's headings can be linked to, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    said = (re.sub(r"\]\([^)]*\)", "", heading).lower() for heading in headings)
+    named = re.findall(r'<a id="([^"]+)"', page.read_text())
+    return {re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in said} | set(named)
 
 
 @pytest.mark.parametrize(

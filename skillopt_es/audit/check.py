@@ -108,7 +108,7 @@ class _Noticing:
 
 @define
 class _Walk:
-    """The state so far, and what is still to come of the task under way: rollouts, or decisions made again."""
+    """The state so far, and what is still to come of the work under way: rollouts, or decisions made again."""
 
     config: RunConfig
     folder: Path
@@ -277,11 +277,11 @@ class _Walk:
     async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""
         if not self.coming:
-            task = self.algorithm.next_work(self.state, self.config)
-            if isinstance(task, Rollouts):
-                self.coming.extend(task.units)
-            elif task is not None:
-                async for emission in derive(self.algorithm, task, self.state, self.config, self.ports):
+            work = self.algorithm.next_work(self.state, self.config)
+            if isinstance(work, Rollouts):
+                self.coming.extend(work.units)
+            elif work is not None:
+                async for emission in derive(self.algorithm, work, self.state, self.config, self.ports):
                     self.coming.extend(emission.events)
         return self.coming.popleft() if self.coming else None
 

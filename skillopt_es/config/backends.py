@@ -190,9 +190,9 @@ def found_in(model: Tree, role: Role, backend: Backend, key: str) -> Written | N
 
 
 def own_keys(role: Role, backend: Backend, key: str) -> list[str]:
-    """The backend's own names for a setting, those of the role first."""
+    """The backend's own names for a setting, those of the role first; SkillOpt has no judge, and none for one."""
     names = list(_own_names(role, backend, key))
-    return [f"{role}_{name}" for name in names] + names
+    return [name for name in (*(f"{role}_{name}" for name in names), *names) if name in OWN_NAMES]
 
 
 def _own_names(role: Role, backend: Backend, key: str) -> Iterator[str]:

@@ -80,9 +80,7 @@ def _fill(draft: Draft, role: Role, backend: Backend, keys: tuple[str, ...]) -> 
         if any(draft.chosen(name) for name in (f"{role}_{key}", key)) or draft.in_a_file(role, backend, key):
             continue
         families = backend.asked_of_the_environment
-        # SkillOpt has no judge, and so no names of its own for one.
-        owned = {name: OWN_NAMES[name].family for name in own_keys(role, backend, key) if name in OWN_NAMES}
-        names = [name for name, family in owned.items() if family in families]
+        names = [name for name in own_keys(role, backend, key) if OWN_NAMES[name].family in families]
         draft.from_variable(names)
 
 

@@ -109,8 +109,8 @@ _TRYING: Mapping[Purpose, str] = {
 }
 
 
-def _doing(task: object) -> str:
-    return _TRYING.get(task.purpose, "trying items") if isinstance(task, Unit) else "ask the optimizer"
+def _doing(work: object) -> str:
+    return _TRYING.get(work.purpose, "trying items") if isinstance(work, Unit) else "ask the optimizer"
 
 
 @frozen(kw_only=True)

@@ -29,8 +29,6 @@ Reason = Literal[
     "items_lost",
     "few_items",
 ]
-# Why a verdict is not what the rule alone would say.
-Overruled = Literal["lost_recall", "misrouted", "by_hand"]
 
 REASONS: Mapping[str, str] = {
     "better": "better than current",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.event_runs import forge
 from support.in_process import Cli, called
+from support.make_golden import GOLDEN
 from support.params import parametrized
 from support.tamper import seqs_of
 
@@ -46,6 +47,14 @@ def test_another_grader_is_told_of_in_grades_scores_and_verdicts(cli: Cli) -> No
     assert found["exact"] == []
     assert [each["number"] for each in found["estimate"] if each["changed"]] == [3]
     assert {each["place"] for each in found["evaluations"] if each["changed"]} >= {"e1/s3/gate", "final/test/initial"}
+
+
+@pytest.mark.parametrize("algorithm", ["search", "skills"])
+def test_versions_that_the_log_does_not_hold_are_not_graded_again(algorithm: str, cli: Cli, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / f"0.1.0-{algorithm}" / "run", tmp_path / "runs" / algorithm)
+    done = cli("rescore", algorithm)
+    assert done.code == 2
+    assert "that its log does not hold whole: their answers cannot be graded again" in done.err
 
 
 def test_a_missing_tail_is_told(cli: Cli, tmp_path: Path) -> None:

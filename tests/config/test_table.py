@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from cattrs.errors import ForbiddenExtraKeysError
 
-from skillopt_es.config import table
+from skillopt_es.config import config_of, table
 from skillopt_es.config.files import read_yaml
 from skillopt_es.config.places import packaged
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS
 from skillopt_es.config.table import FILE, OWN_NAMES, TABLE, other_words
+from skillopt_es.errors import ConfigError
 
 
 def test_no_name_stands_there_twice() -> None:
@@ -64,3 +65,14 @@ def test_words_are_listed_by_what_they_mean_and_looked_up_by_themselves() -> Non
         "aad": "managed_identity",
         "azure_ad": "managed_identity",
     }
+
+
+@pytest.mark.parametrize("backend", ["openai", "azure_openai", "anthropic", "codex", "qwen_chat", "openai_compatible"])
+@pytest.mark.parametrize("family", TABLE.families)
+def test_a_judge_has_no_names_of_skillopts(backend: str, family: str, tmp_path: Path) -> None:
+    """It knows no judge: such a key is refused as unknown, whichever backend looks for it."""
+    models = {"backend": backend, "target": "t", "optimizer": "o", "judge": "j"}
+    for key in TABLE.families[family].keys:
+        name = f"judge_{family}_{key}"
+        with pytest.raises(ConfigError, match=name):
+            config_of({"model": {**models, name: "x"}}, tmp_path)

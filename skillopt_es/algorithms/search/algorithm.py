@@ -31,7 +31,7 @@ from skillopt_es.algorithms.search.together import tries_to_plan
 from skillopt_es.algorithms.steps import PATCH_ANSWERS, candidate_of, leaking, noted, optimizer_away
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.algorithm import Algorithm, Commands, Decision, Plan, Stands, Words
+from skillopt_es.engine.algorithm import Algorithm, Commands, Decision, Plan, Refusal, Stands, Words
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Unit
 from skillopt_es.events import catalog as events
@@ -273,6 +273,12 @@ SEARCH: Algorithm[Search] = Algorithm(
         heeds=frozenset(get_args(Order)),
         under_way=lambda state: "" if state.algorithm.step is None else f"step {state.algorithm.step.number} is",
         contradicts=other_items,
+        refuses={
+            "rescore": Refusal(
+                "tries versions of the skill that its log does not hold whole: their answers cannot be graded again",
+                hint="`skillopt-es eval` scores a skill with another grader",
+            )
+        },
     ),
     gate=GATE,
     words=Words(

@@ -20,7 +20,7 @@ from skillopt_es.algorithms.skills.triggers import drawn
 from skillopt_es.algorithms.steps import PATCH_ANSWERS, candidate_of, noted, optimizer_away
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.counting import counted
-from skillopt_es.engine.algorithm import Algorithm, Commands, Decision, Plan, Stands, Words
+from skillopt_es.engine.algorithm import Algorithm, Commands, Decision, Plan, Refusal, Stands, Words
 from skillopt_es.engine.draws import epoch_batches
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.work import Unit
@@ -264,7 +264,16 @@ SKILLS: Algorithm[Skills] = Algorithm(
         snapshot=_snapshot,
     ),
     plan=Plan(steps=_steps, parts=plan_of, kind_of=kind_of),
-    commands=Commands(heeds=frozenset({"pause", "budget", "stop", "hint", "retract"}), under_way=_under_way),
+    commands=Commands(
+        heeds=frozenset({"pause", "budget", "stop", "hint", "retract"}),
+        under_way=_under_way,
+        refuses={
+            "rescore": Refusal(
+                "tries parts of a folder that its log does not hold whole: their answers cannot be graded again",
+                hint="`skillopt-es eval` scores a skill with another grader",
+            )
+        },
+    ),
     gate=GATE,
     trains_folder=True,
 )
