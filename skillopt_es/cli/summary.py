@@ -114,8 +114,9 @@ def _nothing_learned(state: AnyState) -> str:
     """Why a run kept nothing, where that can be told."""
     if state.completed is None or state.counts.accepted:
         return ""
-    if not state.steps_done and state.stopped is not None and state.stopped.reason == "budget":
-        return "no edit was tried: the first score took so many of the calls that no step fits; raise budget.max_calls"
+    if state.stopped is not None and state.stopped.reason == "budget":
+        tried = "no edit was kept" if state.steps_done else "no edit was tried"
+        return f"{tried}: the calls ended first; `continue` with a higher --max-calls trains on"
     if "simulated" not in _backends(state):
         return ""
     return (

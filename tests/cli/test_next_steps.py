@@ -98,7 +98,7 @@ def test_calls_that_pay_for_no_step_and_no_test_are_told_so(cli: Cli, tmp_path: 
     where = ("--dir", tmp_path / "runs")
     done = cli("run", "--run", "r", *where, "--set", "train.algorithm=search", "--set", "budget.max_calls=20")
     assert "simulated" not in done.out
-    assert "no edit was tried: the first score took so many of the calls" in done.out
+    assert "no edit was tried: the calls ended first" in done.out
     untested = "test        not made: the calls that were left do not pay for it; `eval` makes it\n"
     assert untested in done.out
     assert untested in cli("status", "r", *where).out
