@@ -3,9 +3,9 @@ The rules of the gate: what the draws of two texts say about them. Pure: a rule 
 
 A draw is one evaluation of a text, item by item; two texts are compared on the items that were measured under both.
 
-A rule is a class with a method `weigh`, and one in `RULES`. A new rule is that, its name in `GateRule` (`values.py`,
-where the sets beside it say what the rooms below the gate know of a rule by its name), and a word about it in
-`configs/base.yaml`.
+A rule is a class with a method `weigh`, and one in `RULES`. A new rule is that and its name in `GateRule` (`values.py`,
+where the sets beside it say what the rooms below the gate know of a rule by its name). docs/gate.md has a line for
+each.
 """
 
 from __future__ import annotations
