@@ -21,6 +21,8 @@ from attrs import define, field
 from skillopt_es.adapters.executors.travels import Line, LineClosed
 
 _WORD = 32  # bytes: 256 random bits, which nobody guesses who reaches the port
+# To OpenSSL one of some 800 words in plain (measured) begins a handshake, whose rest would be waited for 60 seconds.
+_HANDSHAKE_SECONDS = 10.0
 _SIZE = 4  # bytes before each value that say how long it is
 _TRIES = 5  # a worker may start before its node can reach the writer: five tries bridge four seconds
 _BETWEEN = 1.0  # seconds; see `_TRIES`
@@ -119,10 +121,14 @@ class Door:
 
     async def open(self) -> None:
         """Opens it at a free port; raises OSError."""
-        made = asyncio.get_running_loop().create_server(
-            lambda: _Guest(self), self.host, 0, ssl=_encryption(server=True)
+        encryption = _encryption(server=True)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: _Guest(self),
+            self.host,
+            0,
+            ssl=encryption,
+            ssl_handshake_timeout=None if encryption is None else _HANDSHAKE_SECONDS,
         )
-        self._server = await made
         self.port = self._server.sockets[0].getsockname()[1]
 
     def expect(self) -> tuple[bytes, asyncio.Future[Line]]:
