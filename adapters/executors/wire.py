@@ -20,7 +20,7 @@ from attrs import define, field
 
 from skillopt_es.adapters.executors.travels import Line, LineClosed
 
-_WORD = 32  # bytes: 256 random bits, which nobody guesses who reaches the port
+_WORD = 32  # bytes: 256 random bits cannot be guessed by a process that reaches the port
 # To OpenSSL one of some 800 words in plain (measured) begins a handshake, whose rest would be waited for 60 seconds.
 _HANDSHAKE_SECONDS = 10.0
 _SIZE = 4  # bytes before each value that say how long it is
@@ -150,7 +150,7 @@ class Door:
 
 
 async def reach(host: str, port: int, word: bytes) -> Wire:
-    """A worker's line to the writer; raises OSError where nobody can be reached there."""
+    """A worker's line to the writer; raises OSError where no writer can be reached there."""
     loop = asyncio.get_running_loop()
     for left in reversed(range(_TRIES)):
         try:

@@ -145,7 +145,7 @@ class Seats:
     """
     Places for calls in flight, first come first served.
 
-    Who had one `before` gets the next one, who comes `last` waits until nobody else does.
+    A call that had one `before` gets the next one; a call that comes `last` waits until no other does.
     """
 
     def __init__(self, count: int) -> None:
@@ -156,7 +156,7 @@ class Seats:
 
     async def enter(self, *, before: bool = False, last: bool = False) -> None:
         """Wait for a seat, which `leave` gives back; raises NotStarted when those who come last are sent away."""
-        if self._free:  # then nobody waits
+        if self._free:  # then no call waits
             self._free -= 1
             return
         seat: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -193,7 +193,7 @@ class Held:
     """
     One call's seat: given back while the call waits, so that another can be made.
 
-    What is asked ahead of its time keeps its seat, because nobody would give it back; so does what holds something
+    A call ahead of its time keeps its seat, because it would not get it back; so does a call that holds something
     that others wait for. `stopped` says that a wait was broken off because the run is stopping.
     """
 
@@ -306,12 +306,12 @@ class LiveCalls:
             return None
         # Not awaited itself: if this one is cancelled, that call goes on and is recorded.
         await asyncio.wait((early.answer,))
-        # What failed ahead is asked anew, as if nobody had tried.
+        # A call that failed ahead of its time is made again, as if it were the first.
         failed = early.answer.cancelled() or early.answer.exception() is not None
         return None if failed else early.answer.result()
 
     async def ask_ahead(self, role: Role, request: ChatRequest) -> Answer:
-        """The answer to a question that may never be asked, when nobody else wants the place."""
+        """The answer to a question that may never be asked, when no other call wants the place."""
         asked = Asked(role, request, self._models[role].identity, recorded_request(request))
         known = self._known(asked)
         if known is not None:
@@ -327,12 +327,12 @@ class LiveCalls:
         return await asyncio.shield(answer)
 
     def begin_ahead(self) -> None:
-        """Questions may be put ahead from now on; the earlier answers that nobody came for are waste."""
+        """Questions may be put ahead from now on; earlier answers that were never asked for are waste."""
         self._early.clear()
         self._may_ask_ahead = True
 
     def no_more_ahead(self) -> None:
-        """Questions that nobody has asked so far, and that wait for a place, are not put any more."""
+        """Questions that were put ahead and still wait for a place are dropped."""
         self._may_ask_ahead = False
         for seats in self._seats.values():
             seats.send_away()
